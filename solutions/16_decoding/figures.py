@@ -121,9 +121,9 @@ def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
     lengths = list(times)
     fig, (ax,) = panels(1, width=6.8, height=3.5)
     last, said = [], []
-    for name, marker in zip(times[lengths[0]], "os", strict=True):
+    for name, marker, paint in zip(times[lengths[0]], "os", ("orange", "blue"), strict=True):
         values = [times[n][name] for n in lengths]
-        ax.plot(lengths, values, marker + "-", label=name, markersize=5)
+        ax.plot(lengths, values, marker + "-", color=COLOURS[paint], label=name, markersize=5)
         last.append(values[-1])
         said.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms")
     ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="ms for one more token")

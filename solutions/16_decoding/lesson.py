@@ -24,7 +24,10 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 
 # %% role="demo" tags=["hide-input"]
 torch.set_num_threads(1)  # one thread gives quieter times
-figures.machine.draw(lit=("key", "value"), title="What a new token needs from every earlier one")
+query, keys = torch.tensor([1.0, 1.0]), torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # lesson 01's
+values = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
+table = figures.machine.Table(("animal", "street", "it"), "it", query.numpy(), keys.numpy(), values.numpy())
+figures.machine.draw(lit=("key", "value"), title="What a new token needs from every earlier one", table=table)
 
 # %% [markdown]
 # The new token brings a query of its own. From every earlier token it needs the key and the value, but no query: those
@@ -83,8 +86,8 @@ for t in (1, 2, 3):
 # ## What it costs
 #
 # A cache takes memory: one key and one value for each token, in each head, in each layer, for each text. Some models
-# let query heads share keys and values (below). What the cache pays for is the number of distinct key/value heads, the
-# **KV heads**.
+# let query heads share keys and values (below). What counts is how many different key/value heads there are, the **KV
+# heads**.
 
 # %% [markdown]
 # @exercise cache_bytes
@@ -148,10 +151,10 @@ if passed(cache_bytes):
 #
 # ## What one token waits for
 #
-# With a cache little arithmetic is left, and yet a GPU writes slowly for what it could compute. To see why, count as in
-# lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to a
-# sum: 2 operations, for which its 2 bytes have to come from the GPU's main memory. A number in the cache is also read
-# once, for 2 operations. So here the **arithmetic intensity**, the operations for each byte moved, is about 1.
+# With a cache little arithmetic is left, and yet a GPU writes far more slowly than it could compute. To see why, count as
+# in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to
+# a sum: 2 operations, for which its 2 bytes have to come from the GPU's main memory. Each number in the cache is read
+# once, too, for 2 operations. So here the **arithmetic intensity**, the operations for each byte moved, is about 1.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
 # 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What
@@ -274,8 +277,8 @@ if passed(KVCache):
     figures.decoding.strips((7, 1, 9, 7))
 
 # %% [markdown]
-# All four ways agree, up to rounding. This is the best test of a cache: **filled in chunks of any size, it gives what one
-# full run gives.**
+# All four ways agree, up to rounding. This is the best test of a cache: **filled in chunks of several sizes, it gives what
+# one full run gives.**
 #
 # ## Fewer heads to keep
 #
@@ -351,8 +354,7 @@ if passed(grouped_query_attention):
 
 # %% [markdown]
 # All 32 query heads still ask; only what is stored is less. Each byte of the cache is now used by four query heads, so the
-# intensity of this part rises from 1 to 4. Which heads share is a convention: ONNX once *tiled* KV heads, 0, 1, 0, 1;
-# PyTorch repeats each in place, 0, 0, 1, 1 (onnx/onnx#7274).
+# intensity of this part rises from 1 to 4.
 #
 # ## Writing with a cache
 #
@@ -450,8 +452,8 @@ def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tenso
 check(generate_cached)
 
 # %% [markdown]
-# Now your checkpoint of lesson 10 writes, as lesson 10 does and with your cache. (Without it the parameters are random and
-# the text is noise, but both ways must agree.)
+# Now your checkpoint of lesson 10 writes twice: as in lesson 10, and with your cache. (Without the checkpoint the
+# parameters are random and the text is noise, but both ways must agree.)
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
@@ -499,7 +501,7 @@ if passed(KVCache) and passed(generate_cached):
     assert gain > 5 and rise > 3 * flat
 
 # %% [markdown]
-# Without a cache all tokens go through the layers again. With one a single token does, and only attention has more to read:
+# Without a cache all tokens go through the layers again. With a cache one token does, and only attention has more to read:
 # after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast. Here is an answer on a time line: a prompt of
 # 256 tokens, then 32 new ones.
 
@@ -520,13 +522,13 @@ if passed(KVCache) and passed(generate_cached):
 #
 # ## Break it on purpose
 #
-# A broken cache raises no error; the model writes as if it were badly trained. So `gap` tests the whole model: logits of one
+# A broken cache raises no error; the model writes as if it were badly trained. So `largest_gap` tests the whole model: logits of one
 # full run over 48 characters against those in chunks. We break the given model in two ways.
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
     @torch.no_grad()
-    def gap(model, n):
+    def largest_gap(model, n):
         """The largest difference between the logits of a full run and of a run in chunks of n."""
         cache, ids = model.new_cache(1), texts[0][:, :48]
         rows = [model(chunk, cache) for chunk in ids.split(n, dim=1)]
@@ -751,7 +753,7 @@ if passed(cache_bytes):
 # - Causal rows never change, so keys and values can be kept: T tokens are computed instead of about T²/2.
 # - A cache costs 2 · layers · KV heads · d_head numbers a token, for every text.
 # - Prefill reads the prompt in one call; decode feeds one token a call, and waits for memory.
-# - The test of a cache: filled in chunks of any size, it gives what one full run gives.
+# - The test of a cache: filled in chunks of several sizes, it gives what one full run gives.
 # - Grouped-query attention keeps less: query head h reads KV head h // (H / H_kv).
 #
 # | what | shape |

@@ -304,7 +304,7 @@ def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[st
     for number, (name, colour) in enumerate(zip(prompts, ("blue", "orange"))):
         sizes = [pair[number] for pair in found.values()]
         drawn = ax.barh(at + height * (0.5 - number), sizes, height=height, color=COLOURS[colour], label=name)
-        ax.bar_label(drawn, [f"{size:.2f}" if size >= 0.005 else "0.00" for size in sizes], padding=3, fontsize=8.5)
+        ax.bar_label(drawn, [f"{size:.2f}" if size >= 0.005 else "<0.01" for size in sizes], padding=3, fontsize=8.5)
     ax.set_yticks(at, list(found))
     ax.set(xlabel=f"probability of “{word}”", xlim=(0, 1.05))
     ax.legend(frameon=False, loc="center right")

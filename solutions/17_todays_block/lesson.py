@@ -27,7 +27,7 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.todays_block.blocks()
 
 # %% [markdown]
-# Read each column from bottom to top. Blue marks what changed from one generation to the next. The frame is lesson 09's:
+# Read each column from bottom to top. Blue marks what changed or moved from one generation to the next. The frame is lesson 09's:
 # the **residual stream** runs through the block, and each branch adds to it.
 #
 # | part | Transformer 2017, GPT-2 | Llama 2 70B, Llama 3 | why |
@@ -150,7 +150,7 @@ figures.todays_block.gates()
 # `SwiGLU(d_model, d_hidden)` with three `nn.Linear` layers, none with a bias: `gate` and `up` (d_model → d_hidden), `down` (d_hidden →
 # d_model). forward: `x` (..., d_model) → (..., d_model)
 #
-# `F.silu` is fine. `d_hidden` is the width itself; nothing is taken off it.
+# `F.silu` is fine. Use `d_hidden` as it is, without the factor 8/3.
 
 # %% role="exercise" exercise="SwiGLU"
 class SwiGLU(nn.Module):
@@ -174,7 +174,7 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# A trap for those who load weights: gate and up have the same shape, and swapping them raises no error
+# A trap: gate and up have the same shape, and swapping them raises no error
 # (ml-explore/mlx-lm#767).
 #
 # ## Attention with rotated keys
@@ -200,7 +200,7 @@ def apply_rope(x, positions, base=10000.0):
 # `w_o` (d_model → d_model), `w_k` and `w_v` (d_model → num_kv_heads · d_head). forward: `x` (B, T, d_model) → (B, T, d_model)
 #
 # - Heads are contiguous slices of d_head numbers. Query head h reads KV head h // (num_heads / num_kv_heads).
-# - Queries and keys are rotated by `apply_rope` at positions 0 … T − 1, with this base. Attention is causal.
+# - Queries and keys (…, T, d_head) are rotated by `apply_rope(x, positions, base)` at positions 0 … T − 1. Attention is causal.
 # - d_model not divisible by num_heads, num_heads not divisible by num_kv_heads, or an odd d_head raise `ValueError` when the module
 #   is built. `state_dict` holds the four weights alone.
 # - `F.scaled_dot_product_attention` is allowed; `nn.MultiheadAttention` is not.
@@ -326,7 +326,7 @@ class Llama(nn.Module):
 
 # %% [markdown]
 # The weights are an optional extra of this course: a package of 94 MB, with 4 bits for most numbers. If you don't have them,
-# the next cell says how to get them, and the answers and tables below tell the run that is stored with this copy.
+# the next cell says how to get them, and the answers and tables below come from a stored run.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock):
@@ -379,7 +379,7 @@ if passed(LlamaBlock) and smol:
 
 # %% [markdown]
 # **Paris.** Your blocks have just run a model that others have trained.
-# (The course's own tests compute this model once more, in NumPy and with other code, and the logits agree.)
+# (The course's tests compare its logits with separate NumPy code: they agree.)
 #
 # ## It chats on your cache
 #
@@ -439,7 +439,7 @@ grouped_query_attention = of_lesson_16("grouped_query_attention", given_attentio
 # %% [markdown]
 # One step of a block on the new tokens alone, with the layers of your module and what the cache holds:
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 def step(block, x, cache, c):
     """One of your blocks on new tokens x (B, T_new, d_model); the keys and values of all others are in the cache."""
     attn, at = block.attn, torch.arange(len(cache), len(cache) + x.shape[1])
@@ -488,8 +488,8 @@ if passed(LlamaBlock) and smol:
     assert story == again and quickly > 1.5 * slowly
 
 # %% [markdown]
-# In this copy it answered "{{ answered; "Paris" in it }}" Its story came with {{ slowly:.1f }} tokens a second without a cache
-# and {{ quickly:.1f }} with it, in the same words. Ask it something else: `chat("…")`. The sentences of so small a model are
+# In this copy it answered "{{ answered; "Paris" in it }}" The story was the same both times, at {{ slowly:.1f }} tokens a second
+# without a cache and {{ quickly:.1f }} with it. Ask it something else: `chat("…")`. The sentences of so small a model are
 # good, its facts often wrong.
 #
 # ## The same weights in another order
@@ -538,8 +538,8 @@ print(neighbors_from_halves(rows, num_heads=1).flatten().int().tolist()[:6], "�
 #
 # @answer
 #
-# **A**, with {{ found["rotated in halves"][0]:.2f }}. Over five tokens most pairs hardly turn, so all seems well. After the
-# longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that shows
+# **A**, with {{ found["rotated in halves"][0]:.2f }}. Over five tokens only a quarter of the pairs turns far, so all seems
+# well. After the longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that shows
 # up late is looked for in the wrong place.
 #
 # @wrong
@@ -582,12 +582,6 @@ if passed(LlamaBlock) and smol:
     assert all(found[name][0] < 0.01 for name in ("KV heads tiled", "norms of 1", "gate and up exchanged"))
 
 # %% [markdown]
-# | loaded | short text | longer text |
-# |---|---|---|
-# | as they are | {{ found["as they are"][0]:.2f }} | {{ found["as they are"][1]:.2f }} |
-# | rotated in halves | {{ found["rotated in halves"][0]:.2f }} | {{ found["rotated in halves"][1]:.2f }} |
-# | KV heads tiled, norms of 1, or gate and up exchanged | below 0.01 | below 0.01 |
-#
 # Good answers to short questions don't show that a model was loaded correctly. The same logits as another program's do.
 
 # %% [markdown]

@@ -88,6 +88,8 @@ def ring_steps(world_size: int = 4) -> list[list[int]]:
                 else:  # from the last rank to rank 0, out below and in above
                     _arrow(ax, (step + 0.31, rank + 0.1), (step + 0.52, rank + 0.5), **way)
                     _arrow(ax, (step + 0.48, -0.55), (step + 0.69, -0.12), **way)
+                    if step == 0:
+                        ax.text(0.44, -0.5, f"from rank {rank}", ha="right", va="center", fontsize=9, color=_INK)
     ax.set(
         xlim=(-0.5, world_size - 0.5),
         ylim=(world_size - 0.42, -0.62),
@@ -129,7 +131,7 @@ def waiting(order: str, pieces: Sequence[Sequence[int]], until: float | None = N
         start += span
         ax.axvline(start, color="#888888", linewidth=0.9)
     ax.set_title(f"{order}: {start:g} units of time, ranks busy for {100 * work.sum() / (start * ranks):.0f} % of it")
-    has = [f"piece{'s' * (len(own) > 1)} {', '.join(map(str, own))}" for own in pieces]
+    has = [f"chunk {own[0]}" if len(own) == 1 else f"pieces {', '.join(map(str, own))}" for own in pieces]
     ax.set_yticks(range(ranks), [f"rank {rank}: {own}" for rank, own in enumerate(has)])
     ax.set(xlim=(0, max(start, until or 0)), ylim=(ranks - 0.5, -0.5))
     ax.set_xlabel("time; 1 is a chunk of queries with a chunk of keys, unmasked (in the bars: whose keys)")

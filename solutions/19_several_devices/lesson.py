@@ -53,8 +53,7 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # The **rank** of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a tensor that a
 # rank holds is a **shard**.
 #
-# What a process needs from another has to be sent. A **collective** is an operation in which all ranks take part.
-# Each has to call it, or the others wait.
+# A **collective** is an operation in which all ranks take part. Each has to call it, or the others wait.
 #
 # Real processes come at the end. Until then each rank is a thread of this notebook's program, and queues stand in for the network. One
 # operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank before gave. The last rank gives to rank 0,
@@ -195,7 +194,8 @@ check(tensor_parallel_attention)
 #
 # A ring does better. Every rank cuts its tensor into N parts. In a first round the parts travel around the ring, and
 # each rank that a part comes to adds its own numbers. After N − 1 exchanges each rank has one finished part, the sum over all
-# ranks. In a second round the finished parts travel on, until every rank has them all.
+# ranks. In a second round the finished parts travel on, until every rank has them all. Two ranks add [1, 2] and [3, 4]: rank 0
+# sends 1, rank 1 sends 4; now rank 0 has 2 + 4 = 6, rank 1 has 3 + 1 = 4, and they exchange these.
 
 # %% [markdown]
 # @predict
@@ -250,15 +250,15 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 
 # %% [markdown]
 # A rank's weights shrink with N. What it sends does not: it approaches twice the size of the output, for each attention, and no rank
-# can go on before the sum is there. So tensor parallelism is used where links are fast, mostly inside one machine
+# can go on before the sum is there. So tensor parallelism is used where links are fast, inside one machine
 # (Narayanan et al. 2021, section 1).
 #
 # ## Tokens over ranks
 #
 # Heads over ranks cut q, k and v, but every rank still has x and the output of all tokens, and there cannot be more ranks than heads. So
-# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **sequence parallelism**. (Megatron and PyTorch say
-# *context parallelism*; their "sequence parallel" cuts LayerNorm and dropout alone.) LayerNorm, feed-forward network and
-# projections treat each token by itself. Attention cannot: a query has to meet the keys of all chunks.
+# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **sequence parallelism**. (PyTorch says *context
+# parallelism*.) LayerNorm, feed-forward network and projections treat each token by itself. Attention cannot: a query has to meet
+# the keys of all chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
 # rank attends to the chunk that it has, and gives it to the next rank.
@@ -285,7 +285,7 @@ def merge_partial(a, b):
 # %% [markdown]
 # @predict
 #
-# Somebody writes a real `exchange` so: *wait until something has come from the rank before; then send to the next.* All
+# Somebody writes a real `exchange` like this: *wait until something has come from the rank before; then send to the next.* All
 # ranks call it. What happens?
 #
 # - **A** It works, but slowly: the ranks take turns.
@@ -294,7 +294,7 @@ def merge_partial(a, b):
 #
 # @answer
 #
-# **B.** Each rank waits for one that is waiting, too. This is a **deadlock**: processes wait for one another in a circle. The remedy is
+# **B.** Each rank waits for another that is waiting. This is a **deadlock**: processes wait for one another in a circle. The remedy is
 # to *start* sending, and only then to wait.
 #
 # @wrong
@@ -302,8 +302,8 @@ def merge_partial(a, b):
 # A and C need a rank that begins. But all run the same program, and a ring has no beginning.
 
 # %% [markdown]
-# A deadlock gives no error at first: the program stands still, until a time limit ends it. So it does where one rank calls a collective
-# once more than the others. The check of the next exercise notices, and says which rank called how often.
+# A deadlock gives no error at first: the program stands still, until a time limit ends it. The same happens if one rank
+# calls a collective once more than the others. The check of the next exercise notices, and says which rank called how often.
 #
 # With a causal mask, positions count in the *whole* text: with chunks of 4 tokens, the first token of rank 2 is at position 8. So at
 # every step a rank has to know whose keys it holds.
@@ -505,7 +505,7 @@ if not dist.is_available():
     print("This PyTorch was built without torch.distributed, so the cells below show nothing: the solved notebook has what they print.")
 
 # %% [markdown]
-# First your heads, in two processes (a few seconds, since each has to import torch):
+# First your heads, in two processes (a few seconds: each imports torch):
 
 # %% role="payoff" exercise="tensor_parallel_attention"
 if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_available():
@@ -516,7 +516,7 @@ if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_availabl
     assert gap < 1e-6 and sent == (x.nbytes, x.nbytes)
 
 # %% [markdown]
-# Then your ring: one text of 2,048 tokens in one, two and four processes, each of which is given its own chunk:
+# Then your ring: 2,048 tokens in one, two and four processes, each with its own chunk:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention) and dist.is_available():
@@ -532,10 +532,10 @@ if passed(ring_attention) and dist.is_available():
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. The ring cuts what has to *stay*, the text itself: of a block's 98 GB, each of
-# sixteen ranks has {{ 98 / 16:.0f; it < 80 }}. A step's scores, (T / N)² a head, still need lesson 14's tiles: here they would be
-# {{ 96 * (10**6 / 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And heads over ranks, with the feed-forward network cut likewise, leave
-# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each of eight.
+# The same output, from processes that share no memory. The ring divides what has to be *kept*: of a block's 98 GB, each of sixteen
+# ranks keeps {{ 98 / 16:.0f; it < 80 }}. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
+# {{ 96 * (10**6 / 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
+# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
