@@ -87,6 +87,7 @@ JUDGED = (
     "authoring/test_audit.py",
     "test_zoo.py",
     "test_kill_matrix.py",
+    "test_agreement.py",
     "judging/test_agreement.py",
     "judging/test_hostile_numbers.py",
 )
@@ -228,12 +229,16 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+STANDING: set[int] = set()  # processes that serve tests of several files
+
+
 def children() -> list[psutil.Process]:
-    """Every process that this one started, directly or not; multiprocessing's own bookkeeper, which stays, aside."""
+    """Every process that this one started, directly or not; multiprocessing's own bookkeeper and what stands in STANDING aside."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
-            if "resource_tracker" not in " ".join(process.cmdline()):
+            standing = not STANDING.isdisjoint((process.pid, *(parent.pid for parent in process.parents())))
+            if not standing and "resource_tracker" not in " ".join(process.cmdline()):
                 found.append(process)
         except psutil.Error:
             pass

@@ -13,19 +13,21 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.grade import grade_submission
-from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
-from tests.live import from_cells
+from tests.conftest import STANDING, children
+from tests.live import verdict_on
 from tests.test_zoo import ANIMALS
 
 _defined = cache(defined_names)
 TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of them live
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process runs these tests of one lesson after another, and others between them
 def sandbox():
+    before = {process.pid for process in children()}
     with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
+        STANDING.update({process.pid for process in children()} - before)
         yield made
 
 
@@ -75,7 +77,7 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, texts, bare=number == 1)
     report = grade_submission(open_course(), path, sandbox=sandbox).lessons[0]
     for verdict in report.verdicts:
-        live = judge(open_course().exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
+        live = verdict_on(verdict.exercise, texts[verdict.exercise])
         assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), (
             f"{verdict.headline} | {live.headline}"
         )

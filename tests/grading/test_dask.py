@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from grader.cli import main
@@ -19,6 +18,7 @@ from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading.journal import load
 from grader.util.errors import InputError
 from tests import own_course, small_class
+from tests.conftest import children
 from tests.small_class import LEVEL, RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
@@ -162,7 +162,7 @@ def test_workers_with_another_version_of_the_course_are_refused(refused, monkeyp
             checked._check()
     finally:
         checked._client.close()
-    assert not [child for child in psutil.Process().children() if "start.py" in " ".join(child.cmdline())]
+    assert not [child for child in children() if "start.py" in " ".join(child.cmdline())]
 
 
 # --- a course of one's own --------------------------------------------------------------------
