@@ -17,7 +17,7 @@ import numpy as np
 
 from grader.course.course import IMPORT_LOCK
 from grader.course.readings import with_readings
-from grader.course.spec import SEED, Case, Exercise
+from grader.course.spec import SEED, Case, Exercise, Property
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
@@ -217,11 +217,12 @@ class _Judgement:
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
         comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
         wrong = next((i for i, _ in findings if i in comparable), None)
+        not_finite = [i for i, finding in findings if finding.stage == "finite"]
         if stage == "values":
             asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
             verdict = _first(
                 lambda: self._check_operations(runtime_policy.missing_einsum) if asks else None,
-                lambda: self._check_properties(comparable, wrong),
+                lambda: self._check_properties(comparable, wrong, not_finite),
             )
             if verdict:
                 return verdict
@@ -266,8 +267,14 @@ class _Judgement:
         parts = flatten(self.exercise, self.actual[i])
         return {} if isinstance(parts, Finding) else parts
 
-    def _check_properties(self, positions: Sequence[int], wrong: int | None) -> Verdict | None:
-        """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
+    def _check_properties(
+        self, positions: Sequence[int], wrong: int | None, not_finite: Sequence[int]
+    ) -> Verdict | None:
+        """The first property that does not hold.
+
+        wrong: the first case of wrong numbers; what later ones show comes after it. not_finite: cases of NaN or infinite entries, which
+        are told as such; a property that they break is none that holds.
+        """
         by_key = {self.cases[i].key: i for i in positions}
         for rule in self.exercise.properties:
             stated = case_groups(rule, by_key)  # of what is half done some cases show nothing
@@ -279,8 +286,17 @@ class _Judgement:
                 if sentence:
                     break
             else:
-                self.verified += [rule.title] if stated else []
+                broken = stated and any(self._breaks(rule, i) for i in not_finite)
+                self.verified += [rule.title] if stated and not broken else []
         return None
+
+    def _breaks(self, rule: Property, i: int) -> bool:
+        if rule.needs:
+            return self.cases[i].key in rule.needs
+        try:
+            return bool(find_violation(rule, [(self.cases[i], self._parts(i))])[0])
+        except Exception:  # not written for NaN
+            return True
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""

@@ -106,6 +106,7 @@ for t in range(8, 14):
 counts = torch.ones(len(characters), len(characters))
 counts.index_put_((train[:-1], train[1:]), torch.ones(cut - 1), accumulate=True)
 follows = counts / counts.sum(dim=1, keepdim=True)  # row: a character; its entries: what comes next
+alone = ((counts[number_of["q"], number_of["u"]] - 1) / (counts[number_of["q"]] - 1).sum()).item()
 bigram, seen = (-follows[part[:-1], part[1:]].log().mean().item() for part in (held, train))
 
 # %% role="demo"
@@ -115,7 +116,8 @@ assert 2.2 < bigram < 2.6
 
 # %% [markdown]
 # A table of 102 · 102 numbers has cut the loss by almost half, and it sees one character back and no further.
-# (Without the added counts, *u* after *q* would have more than {{ follows[number_of["q"], number_of["u"]]:.2f; 0.5 < it < 0.8 }}.)
+# (Without the added counts, *u* after *q* would have {{ alone:.2f; it > 0.9 }} instead of
+# {{ follows[number_of["q"], number_of["u"]]:.2f; 0.5 < it < 0.8 }}.)
 #
 # ## Many questions in one pass
 #
@@ -256,7 +258,7 @@ check(LanguageModel)
 
 # %% [markdown]
 # At first the model knows nothing. Its loss should be near ln 102 = 4.62, and a little above it: its random logits favor
-# some characters without reason, and it costs more to be sure of the wrong thing than to be unsure.
+# some characters without reason, and being wrongly sure costs more than being unsure.
 
 # %% role="payoff" exercise="LanguageModel"
 if passed(LanguageModel) and passed(next_token_loss):
@@ -370,8 +372,8 @@ check(generate)
 # %% [markdown]
 # ## A minute of training
 #
-# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. `next_token_loss`
-# expects as many rows of logits as ids, so `Reader` appends a row of zeros for the 65th. The loss drops it.
+# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. The loss
+# wants a row of logits for every id and ignores the last, so `Reader` adds a row of zeros.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -391,8 +393,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 
 # %% [markdown]
 # In the folded cell, `held_loss` measures the loss on the held-out text, `write` lets a model go on from *If the object
-# is*, always with the same draws, and `note` prints both. The cell also times a step, with one thread and with more, takes
-# the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
+# is*, at temperature 0.7 and always with the same draws, and `note` prints both. The cell also times a step, with one
+# thread and with more, takes the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
 
 # %% role="payoff" exercise="train_step" tags=["hide-input"]
 # Measures held-out text, lets a model write, and times a step
@@ -432,8 +434,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # %% [markdown]
 # Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training, the **warm-up**, it
 # rises, because AdamW's step sizes depend on running means over the past batches, and at first there are few. Then it
-# falls to 0 along half a cosine, so that the model can settle. (`betas` set how long these means remember; `weight_decay`
-# pulls weights towards 0.)
+# falls to 0 along half a cosine, so that the model can settle.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -489,9 +490,9 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(write(model))
 
 # %% [markdown]
-# The held-out text is easier, for the bigram by {{ seen - bigram:.2f; it > 0.1 }} nats. So compare the gains over the bigram:
-# {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text.
-# Learned by heart, the training text would gain far more.
+# The held-out text is easier: even the bigram's loss is {{ seen - bigram:.2f; it > 0.1 }} lower there. So compare the gains
+# over the bigram: {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text.
+# A model that knew the training text by heart would gain far more there.
 #
 # What is left to learn? The folded cell asks for each character of a held-out sentence, with the 64 before it:
 
@@ -516,7 +517,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # {{ of_letter[5]:.1f; it < 0.6 * of_letter[1] }}. The model has learned to spell; which word comes next is the hard question.
 #
 # Now change the loop, and predict first. Train `new = LanguageModel(len(characters), 128, 4, 2, 64)` by
-# `train_on(new, steps, peak=4e-4)`. What happens with `peak=0.4`, without warm-up (`warm_up=0.001`), or with batches of
+# `train_on(new, 400, peak=4e-4)`. What happens with `peak=0.4`, without warm-up (`warm_up=0.001`), or with batches of
 # `count=4` windows? A further part has answers.
 #
 # How sure should a writer be? The same model, at three temperatures:
@@ -550,7 +551,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # clipped: AdamW divides by their size, so clipping hardly limits its steps.
 #
 # Without warm-up the loss is a little *lower*, with each of the five seeds. A model as small as this one does well without, and no
-# step of its training is spent on a low rate. Deeper models and higher learning rates need it more.
+# step of its training is spent on a low rate.
 #
 # Batches of 4 windows in place of 16 make each step noisier. They also hold a quarter of the text, so the comparison is not fair:
 # a step costs less, too. Try four times as many of them.

@@ -69,7 +69,7 @@ def fading(curves: Mapping[str, Sequence[Any]]) -> None:
         ax.plot(range(felt.shape[1]), middle, "o-", markersize=4, color=COLOURS[color], label=name)
         said.append(f"with {name} it rises from {middle[0]:.1e} for token 0 to {middle[-1]:.1e} for the last")
     ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, felt.shape[1], 3))
-    ax.set_title("The last state hardly depends on the first tokens")
+    ax.set_title("With torch's default weights\nthe last state hardly depends on the first tokens")
     ax.legend(frameon=False, loc="lower right")
     show(
         fig,
@@ -84,8 +84,8 @@ _CELL = {**_BOX, "boxstyle": "square,pad=0.3"}
 
 def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
     """The weight of the first of two projected keys (2, 2) against the difference of the query's two numbers; v (2,)."""
-    parts = np.linspace(-4, 4, 161)
-    queries = np.stack([np.maximum(parts, 0), np.maximum(-parts, 0)], axis=-1)  # (0, 4) to (0, 0) to (4, 0)
+    parts = np.linspace(-3, 3, 121)
+    queries = np.stack([np.maximum(parts, 0), np.maximum(-parts, 0)], axis=-1)  # (0, 3) to (0, 0) to (3, 0)
     summed = queries[:, None] + projected
     fig, (ax,) = panels(1, width=6.2, height=3.1)
     said = []
@@ -99,7 +99,7 @@ def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
     ax.legend(frameon=False, loc="lower left")
     show(
         fig,
-        alt="The weight of the key (1, 1), where the other key is (0, 0), for queries from (0, 4) over (0, 0) to (4, 0): "
+        alt="The weight of the key (1, 1), where the other key is (0, 0), for queries from (0, 3) over (0, 0) to (3, 0): "
         + "; ".join(said)
         + ".",
     )
@@ -128,7 +128,7 @@ def one_step() -> None:
     _arrow(ax, (3.78, 4.7), (4.3, 4.7), "grey")
     _part(ax, (5.15, 4.7), "new state", "= query (B, d_q)", "vermillion")
     _arrow(ax, (6.02, 4.7), (7.0, 4.7), "grey")
-    _part(ax, (7.75, 4.7), 'choose "blue"', "(B, n_out)")
+    _part(ax, (7.75, 4.7), 'choose "blue"', "(B, n_out)", "vermillion")
     for x, name in ((3.05, "scores"), (4.75, "weights")):
         ax.text(x, 2.98, f"{name} (B, T)", ha="center", va="center", fontsize=10.5, color=COLOURS["blue"])
     _arrow(ax, (4.75, 4.33), (3.35, 3.2), "grey")
@@ -166,7 +166,7 @@ def one_step() -> None:
         "(B, d_h) go into one GRU step. Out comes the new state, which is the query. Below, from left to right: the query meets "
         f"the keys, the encoder's states (B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The "
         "context (B, d_h) is the sum of the keys by these weights. State and context together choose the next word, blue, and "
-        "both go into the next step.",
+        "all three go into the next step.",
     )
 
 

@@ -3,11 +3,11 @@
 #
 # **How can a translator that has read the whole sentence still find the one word it needs now?**
 #
-# **Before this lesson:** lesson 03 (queries, keys, weights) and lesson 05 (modules and training in PyTorch). You need not have met
-# recurrent networks.
+# **Before this lesson:** lesson 03 (queries, keys, weights), lesson 05 (modules and training in PyTorch) and, for its end, lessons
+# 06, 07 and 09. You need not have met recurrent networks.
 #
-# This lesson is about **cross-attention**: the queries come from one sequence, the keys and values from another. It is at
-# work wherever a model writes one thing while it looks at another. The decoder of a translator looks at the sentence that
+# This lesson is about **cross-attention**: the queries come from one sequence, the keys and values from another. It
+# serves a model that writes one thing while it looks at another. The decoder of a translator looks at the sentence that
 # the encoder has read (Vaswani et al. 2017). A speech recognizer writes words while it looks at sound (Radford et al.
 # 2023). An image generator paints while it looks at the words of a prompt (Rombach et al. 2022).
 #
@@ -27,7 +27,7 @@ from grader.figures import meter
 # %% [markdown]
 # ## A network that reads one token at a time
 #
-# Translation was done by **recurrent networks** (RNNs; Elman 1990). Such a network has a **hidden state**, a vector $h$ of
+# Neural translators were **recurrent networks** (RNNs; Elman 1990). Such a network has a **hidden state**, a vector $h$ of
 # fixed size. At each step it reads one token $x_t$ and mixes it with the state so far:
 #
 # $$h_t = \tanh(x_t W_x + h_{t-1} W_h + b) \qquad h_{-1} = 0$$
@@ -101,13 +101,13 @@ if passed(rnn_states):
         (gradient,) = torch.autograd.grad(states[0, -1].sum(), x)
         return gradient[0].norm(dim=-1)
 
-    curves = {"torch's default weights": [], "an orthogonal w_h": []}
+    curves = {"torch's default weights": [], "an orthogonal $W_h$": []}
     for seed in range(8):
         torch.manual_seed(seed)
         layer, x = nn.RNN(8, 16, batch_first=True), torch.randn(1, 20, 8, requires_grad=True)
         curves["torch's default weights"].append(felt(layer, x))
         nn.init.orthogonal_(layer.weight_hh_l0)  # turns the state, and keeps its length
-        curves["an orthogonal w_h"].append(felt(layer, x))
+        curves["an orthogonal $W_h$"].append(felt(layer, x))
     default, orthogonal = ([(curve[19] / curve[0]).item() for curve in each] for each in curves.values())
     figures.cross_attention.fading(curves)
 
@@ -187,7 +187,7 @@ check(additive_attention)
 # ## A product in place of the sum
 #
 # Luong, Pham and Manning (2015, section 3.1) tried simpler scores. Their "general" one has no tanh and no $v$, and one matrix $W$,
-# (d_q, d_h), is all that is learned. Still the query has a say: nothing that softmax could cancel is added. Which score do these
+# (d_q, d_h), is all that is learned. The query keeps its say: nothing is added that softmax could cancel. Which score do these
 # shapes leave?
 
 # %% [markdown]
@@ -377,7 +377,7 @@ for shapes in (["RNA"], ["RBN", "RNA"], ["RN", "RBNA", "RBN"]):
 #
 # @wrong
 #
-# One that only went from left to right would write *the car blue*.
+# A word-by-word translator would write *the car blue*.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -405,7 +405,7 @@ if passed(additive_attention):
 # ## The bottleneck, measured
 #
 # How much does attention help? We train the translator of 2014 for as many steps on the same corpus, and let both translate
-# longer and longer lists. A word counts as right only at its place.
+# longer and longer lists. A word is right only in the right place.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -539,7 +539,8 @@ for word, written_then in unseen.items():
 
 # %% [markdown]
 # With five seeds, *blue* looked at *voiture* in four, and hiding *bleue* changed nothing. In one it looked at *bleue*, and lost the color
-# without it. So a map shows where a model looks, and not always which word decides. To know that, take the word away.
+# without it. So a map shows where a model looks, and not always which word decides. To know that, change the
+# word in the source; to hide its vector is not enough.
 
 # %% [markdown]
 # ## Further: a translator of dates

@@ -142,7 +142,7 @@ def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
         arrowprops={"arrowstyle": "-", "color": COLOURS["grey"]},
     )
     ax.set(xlabel="weight w of the first key", ylabel="gradient of its score, w (1 − w)", ylim=(0, 0.28))
-    ax.set_title("Near 0 and 1, softmax passes no gradient")
+    ax.set_title("Near 0 and 1, softmax passes hardly any gradient")
     show(
         fig,
         alt=f"A parabola over the weight from 0 to 1: the gradient is 0 at both ends and {gradient[top]:.2f} in the middle.",

@@ -110,15 +110,13 @@ def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
 check(numerical_gradient)
 
 # %% [markdown]
-# About ten digits are right.
-#
 # ## Backward through the last product
 #
 # The last step is O = W V. The output of query *i* in feature *c* is a sum over the keys *j*:
 #
 # $$O_{ic} = \sum_j W_{ij} V_{jc}$$
 #
-# Every query *i* uses the value of key *j*, each with its own weight. The chain rule adds up all the paths by which the loss feels it:
+# Every query *i* uses the value of key *j*, each with its own weight. The chain rule adds up all the paths from it to the loss:
 #
 # $$dV_{jc} = \sum_i W_{ij}\,dO_{ic}$$
 #
@@ -219,8 +217,8 @@ check(softmax_backward)
 #
 # @answer
 #
-# **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1, exactly the g of *tired*. What more of its weight would win, the other
-# two would lose. The three scores' gradients are (−½, ½, 0): descent raises *animal* and lowers *street*.
+# **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1, exactly the g of *tired*. What *tired* would gain, the other two
+# would lose. The three scores' gradients are (−½, ½, 0): descent raises *animal* and lowers *street*.
 #
 # @wrong
 #
@@ -326,10 +324,12 @@ if passed(attention_backward):
         path.append(attention(moving, k, v)[1][0])  # the weights of 'it'
         moving -= 0.2 * attention_backward(moving, k, v, grad_output)[0]
     figures.attention_backward.path(np.array(path))
+    means = np.array(path) @ (v @ grad_output[0])  # of the row's g, weighted
     assert path[-1][0] > 0.9 and path[10][0] - path[0][0] > path[-1][0] - path[10][0]
 
 # %% [markdown]
-# The first ten steps change most. Then the row saturates.
+# *Tired* falls, too: as *animal* gains, the row's mean sinks below −1 ({{ means[10]:.2f; it < -1.4 }} after ten steps). Then the
+# row saturates.
 #
 # ## Which gradient is wrong?
 #
@@ -344,8 +344,8 @@ if passed(attention_backward):
 #
 # `forward(*inputs)` returns an array. `backward(*inputs, grad_output)` claims to return, for each input, the gradient of
 # `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input (look at that first: unequal
-# shapes may not even subtract), or holds a NaN, or is off anywhere by more than 1e-4 · (1 + the largest entry of the true one, without
-# its sign). Leave the inputs as they are. Finite differences are allowed here.
+# shapes may not even subtract), or holds a NaN, or differs anywhere from the true one by more than 1e-4 · (1 + max |true|).
+# Leave the inputs as they are. Finite differences are allowed here.
 
 # %% role="exercise" exercise="wrong_gradients"
 def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
@@ -552,8 +552,8 @@ if passed(softmax_backward):
     print("starts from which the wrong gradient ends lower, by rate:", lower)
 
 # %% [markdown]
-# Why does p · g work at all? Its direction is wrong, but seldom very wrong. In nearly all of these steps it has a positive part along
-# the true gradient, and a small step against such a direction still lowers the loss.
+# Why does p · g work at all? Its direction is wrong, but seldom very wrong. In nearly all of these steps it makes an angle below 90°
+# with the true gradient, and a small step against such a direction still lowers the loss.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -565,7 +565,7 @@ if passed(softmax_backward):
 
     for seed in range(40):
         list(descend(strange_rule, seed))
-    print(f"{np.mean(downhill):.0%} of the wrong steps have a positive part along the true gradient")
+    print(f"{np.mean(downhill):.0%} of the wrong steps make an angle below 90° with the true gradient")
     assert np.mean(downhill) > 0.85
 
 # %% [markdown]

@@ -14,7 +14,7 @@ _LOOK = {"eager attention": (_EAGER, "s", "-"), "your tiles": (_TILES, "o", "-")
 
 
 _LOOP_ORDER = (
-    "Left, main memory: Q, K, V and O in four tiles each. Right, fast memory: one tile each of q, k and v, the tile of their scores, "
+    "Left, main memory: Q, K, V and O in four tiles each. Right, fast memory: one tile each of q, kᵀ and v, the tile of their scores, "
     "which is used and discarded, and o, m and l, kept until all keys have passed. Then o / l is written to O. Between the two, in neither "
     "of them, a four by four grid of dotted lines: the score matrix, which is never stored. The outer loop runs down its rows, the tiles "
     "of queries, the inner loop along its columns, the tiles of keys and values. One tile of it is framed: the one in fast memory."
@@ -71,7 +71,7 @@ def loop_order() -> None:
     _score_matrix(ax, row, column, wide, ink)
     _fast_memory(ax, wide, ink)
     for start, end, y, said in (
-        (38.5, 80.5, 46, "one tile each of Q, K, V"),
+        (38.5, 80.5, 46, "Q's tile once, K's and V's in turn"),
         (80.5, 38.5, -3.4, "o / l to O, when all keys have passed"),
     ):
         ax.annotate("", (end, y), (start, y), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 2.2})
@@ -93,10 +93,10 @@ def _main_memory(ax: Any, row: int, column: int, wide: float, ink: str) -> None:
     ):
         ax.text(x + 2.9, 38.6, name, ha="center", va="center", fontsize=11.5, weight="bold")
         for at in range(4):
-            done, coming = name == "O" and at < row, name == "O" and at == row
+            done, coming = name == "O" and at < row, name == "O" and at >= row
             fill = colour if at == lit or done else "none" if coming else faint
             look = {"linewidth": 1.6, "linestyle": "--", "edgecolor": colour} if coming else {}
-            said = "done" if done else "next" if coming else ""
+            said = "done" if done else "next" if coming and at == row else ""
             _tile(ax, x, 28.5 - 8.4 * at, 5.8, wide, fill, said, ink, 8.5, **look)
 
 
@@ -120,7 +120,7 @@ def _score_matrix(ax: Any, row: int, column: int, wide: float, ink: str) -> None
 
 def _fast_memory(ax: Any, wide: float, ink: str) -> None:
     _tile(ax, 93.5, 37, wide, 5.4, _K, "kᵀ", "black")
-    _tile(ax, 93.5, 30.4, wide, 5.4, _V, "vᵀ", "white")
+    _tile(ax, 93.5, 30.4, wide, 5.4, _V, "v", "white")
     _tile(ax, 83.5, 20, 5.8, wide, _Q, "q", "white")
     _tile(ax, 93.5, 20, wide, wide, "white", "s", "black", edgecolor=ink, linewidth=1.6)
     _tile(ax, 104.5, 20, 5.8, wide, _O, "o", "black")

@@ -210,7 +210,7 @@ assert (computed, masked) == (36, 8)
 # give a tile's positions. Use `merge_partial` or the loop's update from above.
 #
 # **No tensor that your code makes, masks included, may have T_q · T_k numbers or more for an item and head, and keys are taken tile by
-# tile.** The check watches every tensor and names the line, on texts that are longer than d_k and d_v and several times
+# tile.** The check watches every tensor and names the line; its texts are longer than d_k and d_v and several times
 # as long as `block_size`. Skipping tiles of the future is up to you.
 # `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
@@ -357,8 +357,6 @@ if passed(tiled_attention):
     assert gap < 1e-5
 
 # %% [markdown]
-# All other queries need time, and memory for their output alone.
-#
 # ## Which tile fits, and why it matters
 #
 # On a GPU tiles save time as well, because attention waits for memory (lesson 11), and a tile of scores that is used up in fast memory
@@ -367,7 +365,7 @@ if passed(tiled_attention):
 
 # %% role="demo" tags=["nbval-check-output"]
 def held(queries, keys, d=64):
-    """Bytes in fast memory for one tile of queries and one of keys."""
+    """A model: bytes in fast memory for one tile of queries and one of keys. (FlashAttention-2 has o and scores in registers.)"""
     return 2 * d * (queries + 2 * keys) + 4 * queries * d + 4 * queries * keys  # q, k, v; o; scores
 
 
@@ -572,8 +570,8 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # anyone who writes such code, or tests it: five slips, and the rows that catch each of them.
 
 # %% [markdown]
-# One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: to avoid NaN, the code set the *kept*
-# maximum of an empty tile to 0. When all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The
+# One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: its loop runs from the last
+# tile of keys to the first, so the first may be empty. To avoid NaN, the code set the *kept* maximum of an empty tile to 0. When all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The
 # maximum may be replaced by 0 where it is subtracted, but the maximum that is kept must stay −∞.
 #
 # Now break online softmax on purpose. Four slips are easy to make:
@@ -581,7 +579,7 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # - *no rescaling*: the sums stay as they are when the maximum grows;
 # - *own maximum*: each tile subtracts its own maximum and not the running one;
 # - *start at 0*: the running maximum starts at 0 and not at −∞;
-# - *no guard*: nothing protects a first tile that is masked entirely.
+# - *no guard*: nothing protects a first tile that is masked entirely. (From left to right a causal mask makes none.)
 #
 # A fifth, *0 is kept*, is the published one. The folded cell has the correct update, online softmax on one row in tiles of two, and each
 # slip as a replacement of one of its parts.

@@ -153,3 +153,16 @@ def test_what_is_wrong_in_the_written_part_is_shown_for_its_first_case():
         "    e = np.exp(scores - scores.max())\n    return e / e.sum()",
     )
     assert half.case == "small" and half.details[0].startswith("softmax_rows is half done")
+
+
+def test_what_a_case_of_nan_breaks_does_not_hold():
+    """Properties are asked of the cases before the first NaN, which one of them may be about."""
+    unguarded = """
+def merge_partial(a, b):
+    m = torch.maximum(a[0], b[0])
+    of_a, of_b = torch.exp(a[0] - m), torch.exp(b[0] - m)
+    return m, a[1] * of_a + b[1] * of_b, a[2] * of_a[..., None] + b[2] * of_b[..., None]
+"""
+    verdict = judged("merge_partial", unguarded)
+    assert "NaN" in verdict.headline and verdict.mistakes == ("FL5",)
+    assert not any("over no keys at all" in held for held in verdict.verified)
