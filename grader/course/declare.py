@@ -56,7 +56,7 @@ def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> De
     return Declared(ways, " ".join(says.split()), _paragraphs(why), evidence)
 
 
-def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
+def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
     """Makes a property of a function (see `spec.Property`)."""
 
     def declare(check: Callable[..., str | None]) -> Property:
@@ -65,7 +65,7 @@ def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., st
             with _as_author_slip(check.__module__):
                 return check(*arguments)
 
-        return Property(title, checked, needs)
+        return Property(title, checked, cases)
 
     return declare
 

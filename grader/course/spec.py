@@ -61,15 +61,15 @@ class Property:
     """Something that every right answer has, stated so that its failure teaches.
 
     title: the claim, 'each row of weights sums to 1'.
-    check: called with the observed arrays, a dict name -> ndarray for each case in `needs`
+    check: called with the observed arrays, a dict name -> ndarray for each of `cases`
            (after the cases themselves: check(case_1, parts_1, case_2, parts_2, ...)); with no
-           `needs` it is called for each case of stage 'values' as check(case, parts).
+           `cases` it is called for each case of stage 'values' as check(case, parts).
            Returns None where the property holds, else one sentence with the numbers at fault.
     """
 
     title: str
     check: Callable[..., str | None]
-    needs: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Exercise:
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
     pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, where a run takes longer than others do; 0: as many as for any
                exercise of its kind (MOST_RUNS in diagnose.py).
-    needs:     libraries without which it cannot be judged, beside NumPy and torch.
+    libraries: those without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
@@ -147,7 +147,7 @@ class Exercise:
     spare: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
     pair_runs: int = 0
-    needs: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
@@ -163,7 +163,7 @@ class Lesson:
     name: '01_three_tokens', the name of its folder and of its notebooks; texts: mistakes that only it knows.
 
     outcome: what one can do after it, as 'we can …' goes on.
-    needs: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
+    extra_data: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
     """
 
     name: str
@@ -172,5 +172,5 @@ class Lesson:
     exercises: tuple[Exercise, ...]
     texts: tuple[MistakeText, ...] = ()
     outcome: str = ""
-    needs: str = ""
+    extra_data: str = ""
     course: Any = field(default=None, repr=False)

@@ -49,7 +49,7 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
     plain = list(exercise.cases(np.random.default_rng(seed)))
-    by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.needs})
+    by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.cases})
     unwatched = []
     for i, case in enumerate(plain):
         options = dict(case.options)

@@ -65,7 +65,7 @@ def sums(case, parts):
     )  # of 1.0002 four digits would say 1
 
 
-@holds("weights move with their keys, and the context stays", needs=("batch", "permuted"))
+@holds("weights move with their keys, and the context stays", cases=("batch", "permuted"))
 def order(case, parts, other, changed):
     moved = np.abs(parts["weights"][:, ORDER] - changed["weights"]).max()
     if moved > 1e-4:
@@ -74,19 +74,19 @@ def order(case, parts, other, changed):
     return None if gap < 1e-4 else f"Another order of the keys changed the context by up to {gap:.4g}."
 
 
-@holds("one item of a batch does not affect another", needs=("batch", "item changed"))
+@holds("one item of a batch does not affect another", cases=("batch", "item changed"))
 def apart(case, parts, other, changed):
     gap = max(float(np.abs(parts[name][1] - changed[name][1]).max()) for name in ("context", "weights"))
     return None if gap < 1e-4 else f"Replacing item 0 of the batch changed item 1 by up to {gap:.4g}."
 
 
-@holds("another query looks elsewhere", needs=("batch", "query changed"))
+@holds("another query looks elsewhere", cases=("batch", "query changed"))
 def query_matters(case, parts, other, changed):
     gap = np.abs(parts["weights"] - changed["weights"]).max()
     return None if gap > 1e-3 else f"Other queries on the same keys changed no weight by more than {gap:.1g}."
 
 
-@holds("a single key is the context", needs=("one key",))
+@holds("a single key is the context", cases=("one key",))
 def one_key(case, parts):
     gap = np.abs(parts["context"] - case.args[1].array[:, 0]).max()
     return None if gap < 1e-4 else f"With a single key the context differs from it by up to {gap:.4g}."

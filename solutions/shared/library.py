@@ -84,7 +84,7 @@ def hidden_gets_no_weight() -> Property:
 
 def unmoved(
     title: str,
-    needs: tuple[str, str],
+    cases: tuple[str, str],
     says: str,
     part: str = "output",
     of: Callable[[Array], Array] = lambda whole: whole,
@@ -98,7 +98,7 @@ def unmoved(
         gap = np.abs(of(before[part]) - of(after[part])).max()
         return None if gap < 1e-4 else says.format(gap=f"{gap:.3g}")
 
-    return Property(title, check, needs)
+    return Property(title, check, cases)
 
 
 def items_apart(before: str, after: str, part: str = "output") -> Property:

@@ -14,7 +14,7 @@ class double:
     def cases(rng):
         yield Case("small", "a case")
 
-    @holds("it is even", needs=("one", "two"))
+    @holds("it is even", cases=("one", "two"))
     def even(case, parts):
         return None
 
@@ -40,7 +40,7 @@ def test_the_class_becomes_the_specification():
     assert (double.name, double.task) == ("double", "Twice the number, and nothing else.")
     assert (double.points, double.minutes, double.container, double.hints[2]) == (3, 4, "number", "____")
     assert [case.title for case in double.cases(None)] == ["a case"]
-    assert [(held.title, held.needs) for held in double.properties] == [("it is even", ("one", "two"))]
+    assert [(held.title, held.cases) for held in double.properties] == [("it is even", ("one", "two"))]
 
 
 def test_the_first_way_of_each_mistake_comes_before_the_others():

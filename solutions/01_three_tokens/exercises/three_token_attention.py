@@ -94,18 +94,18 @@ class three_token_attention:
 
     sums = rows_sum_to_1()
 
-    @holds("each output of the table sums to 10, as each row of V does", needs=("table",))
+    @holds("each output of the table sums to 10, as each row of V does", cases=("table",))
     def sums_to_ten(case, parts):
         sums = parts["output"].sum(axis=1)
         return None if np.allclose(sums, 10, atol=1e-3) else f"they sum to {np.array2string(sums, precision=4)}."
 
-    @holds("reordering keys and values together changes no output", needs=("random", "reversed"))
+    @holds("reordering keys and values together changes no output", cases=("random", "reversed"))
     def order(case, parts, reverse, reversed_parts):
         return unlike(parts["output"], reversed_parts["output"]) or unlike(
             parts["weights"], reversed_parts["weights"][:, ::-1]
         )
 
-    @holds("with the identity matrix as V the output equals the weights", needs=("identity",))
+    @holds("with the identity matrix as V the output equals the weights", cases=("identity",))
     def identity(case, parts):
         return unlike(parts["weights"], parts["output"])
 

@@ -42,7 +42,7 @@ class weighted_sum:
             kwargs={"weights": rng.dirichlet(np.ones(3), 4), "V": rng.normal(size=(3, 2))},
         )
 
-    @holds("weight 1 on one key returns that key's value", needs=("pick",))
+    @holds("weight 1 on one key returns that key's value", cases=("pick",))
     def picks_one(case, parts):
         return unlike(case.args[1][1:], parts["result"])
 

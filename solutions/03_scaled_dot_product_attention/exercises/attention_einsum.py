@@ -48,7 +48,7 @@ class attention_einsum:
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 
-    @holds("with the identity as v each row of the output sums to 1", needs=("identity",))
+    @holds("with the identity as v each row of the output sums to 1", cases=("identity",))
     def identity(case, parts):
         return row_at_fault(parts["result"], "output (with v the identity it is the weights)")
 

@@ -62,7 +62,7 @@ class project_qkv:
         }
         yield Case("by-name", "arguments given by name, the tokens in whole numbers", kwargs=by_name)
 
-    @holds("each token is projected on its own", needs=("batch", "one-token-changed"))
+    @holds("each token is projected on its own", cases=("batch", "one-token-changed"))
     def alone(case_1, before, case_2, after):
         kept = ~(case_1.args[0] != case_2.args[0]).any(axis=-1)
         moved = [

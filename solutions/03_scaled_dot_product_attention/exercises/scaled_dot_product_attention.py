@@ -55,7 +55,7 @@ class scaled_dot_product_attention:
 
     alone, order = item_alone("output"), unordered("output")
 
-    @holds("with the identity as v the output is the weights", needs=("identity",))
+    @holds("with the identity as v the output is the weights", cases=("identity",))
     def identity(case, parts):
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"output and weights differ by up to {gap:.4g}."

@@ -72,7 +72,7 @@ class query_gradient_norm:
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
         yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
 
-    @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", needs=("plain", "stretched"))
+    @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", cases=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):
         first, second = (norm(*one.args) for one in (case, other))
         before, after = (

@@ -115,7 +115,7 @@ class SelfAttention:
 
     sums = rows_sum_to_1()
 
-    @holds("reordering the tokens reorders the outputs alike", needs=("batch", "permuted"))
+    @holds("reordering the tokens reorders the outputs alike", cases=("batch", "permuted"))
     def reordered(case, parts, other, changed):
         gap = np.abs(parts["output"][:, ORDER] - changed["output"]).max()
         return None if gap < 1e-4 else f"Reordering the tokens changed an output by up to {gap:.4g}."

@@ -85,7 +85,7 @@ class attention_torch:
     )
     apart = items_apart("batch", "item changed")
 
-    @holds("v = identity returns the weights", needs=("identity",))
+    @holds("v = identity returns the weights", cases=("identity",))
     def identity(case, parts):
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."

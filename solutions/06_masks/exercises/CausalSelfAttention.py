@@ -147,7 +147,7 @@ class CausalSelfAttention:
                 raises="ValueError",
             )
 
-    @holds("a later token changes no earlier output", needs=("future",))
+    @holds("a later token changes no earlier output", cases=("future",))
     def past_is_fixed(case, parts):
         moved = np.abs(parts["output"][0, :3] - parts["second call"][0, :3]).max(axis=-1)
         at = int(moved.argmax())

@@ -174,7 +174,7 @@ class CausalMultiHeadAttention:
                 options={"init": (d_model, heads, 4)},
             )
 
-    @holds("a later token changes no earlier output", needs=("before", "after"))
+    @holds("a later token changes no earlier output", cases=("before", "after"))
     def past_is_fixed(_, first, __, second):
         moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
         at = int(moved.argmax())

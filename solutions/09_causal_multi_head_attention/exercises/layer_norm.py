@@ -70,7 +70,7 @@ class layer_norm:
             )
             yield Case(f"constant-{i}", f"tokens whose numbers are all {value:g}", args, atol=1e-3)
 
-    @holds("with weight 1 and bias 0 each token has mean 0 and variance 1", needs=("plain",))
+    @holds("with weight 1 and bias 0 each token has mean 0 and variance 1", cases=("plain",))
     def plain(case, parts):
         result = parts["result"]
         mean, variance = result.mean(axis=-1), result.var(axis=-1)

@@ -115,7 +115,7 @@ class tiled_attention_backward:
             yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
         yield elsewhere(_case(rng, "sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
 
-    @holds("small gradients are right beside large ones", needs=("plain", "stretched"))
+    @holds("small gradients are right beside large ones", cases=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):
         if _worst(case, plain)[0] > 1e-2:
             return None

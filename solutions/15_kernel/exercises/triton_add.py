@@ -24,7 +24,7 @@ MANY = 16_411  # beyond every usual block, and not so many that one program an e
     container="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    libraries=("triton",),
 )
 class triton_add:
     """Add two tensors of one shape by a kernel of your own, one block of entries a program."""

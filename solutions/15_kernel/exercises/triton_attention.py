@@ -149,7 +149,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     container="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    libraries=("triton",),
 )
 class triton_attention:
     """Compute exact attention in one kernel, one tile of queries a program, one tile of keys after the other."""

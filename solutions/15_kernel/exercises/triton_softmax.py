@@ -46,7 +46,7 @@ def _extremes(rng):
     container="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    libraries=("triton",),
 )
 class triton_softmax:
     """Turn each row of a matrix into weights by a kernel of your own, one row a program."""

@@ -122,7 +122,7 @@ class KVCache:
                 reading=readings.placed,
             )
 
-    @holds("chunks of any size give what one append gives", needs=("whole", "ones", "uneven", "halves"))
+    @holds("chunks of any size give what one append gives", cases=("whole", "ones", "uneven", "halves"))
     def chunked(case, parts, *others):
         whole = [parts[f"{name} after 6 tokens"] for name in PAIR]
         for other, found in zip(others[::2], others[1::2], strict=True):

@@ -39,7 +39,7 @@ class cache_bytes:
             names=names,
         )
 
-    @holds("13 texts take 13 times the bytes of one", needs=("default", "batch"))
+    @holds("13 texts take 13 times the bytes of one", cases=("default", "batch"))
     def linear(case, parts, other, more):
         one, many = int(parts["result"]), int(more["result"])
         return None if many == 13 * one else f"a batch of 13 takes {many} bytes, and one text {one}."

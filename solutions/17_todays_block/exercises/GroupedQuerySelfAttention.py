@@ -180,7 +180,7 @@ class GroupedQuerySelfAttention:
             )
         yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2))
 
-    @holds("a later token changes no earlier output", needs=("before", "after"))
+    @holds("a later token changes no earlier output", cases=("before", "after"))
     def past_is_fixed(_, first, __, second):
         moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
         at = int(moved.argmax())

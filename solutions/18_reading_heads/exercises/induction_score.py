@@ -46,7 +46,7 @@ class induction_score:
         )
         yield elsewhere(case("sizes", "all sizes different", 2, 3, 11, 4))
 
-    @holds("a head that always looks at the token after the previous occurrence has the score 1", needs=("sure",))
+    @holds("a head that always looks at the token after the previous occurrence has the score 1", cases=("sure",))
     def sure(case, parts):
         found = float(parts["result"][0])
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."

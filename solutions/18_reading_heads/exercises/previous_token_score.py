@@ -39,7 +39,7 @@ class previous_token_score:
             )
         yield elsewhere(case("sizes", "all sizes different", 2, 3, 5))
 
-    @holds("a head that always looks at the token before has the score 1", needs=("always",))
+    @holds("a head that always looks at the token before has the score 1", cases=("always",))
     def always(case, parts):
         found = float(parts["result"][0])
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."
