@@ -44,16 +44,16 @@ class Declared:
     ways: tuple[Any, ...]
     says: str = ""
     why: str = ""
-    evidence: str = ""
+    issue: str = ""
 
 
-def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> Declared:
+def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Declared:
     """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in solutions/shared/mistakes/.
 
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
-    says: what the learner reads first. why: the mistake at length, in Markdown. evidence: a public 'owner/repo#number'.
+    says: what the learner reads first. why: the mistake at length, in Markdown. issue: a public 'owner/repo#number'.
     """
-    return Declared(ways, " ".join(says.split()), _paragraphs(why), evidence)
+    return Declared(ways, " ".join(says.split()), _paragraphs(why), issue)
 
 
 def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
@@ -87,7 +87,7 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
             task=" ".join(cleandoc(body.__doc__ or "").split()),
             mistakes=tuple(Mistake(id, way) for id, way in ways),
             texts=tuple(
-                MistakeText(id, one.says, one.why, evidence=one.evidence) for id, one in declared.items() if one.says
+                MistakeText(id, one.says, one.why, issue=one.issue) for id, one in declared.items() if one.says
             ),
             properties=(*given.get("more_properties", ()), *properties),
             **{**fields, **own},

@@ -77,7 +77,7 @@ class MistakeText:
     """What is said of a mistake, wherever it turns up.
 
     sentence: what the learner reads first; why: the mistake at length, in Markdown;
-    wrong, right: code, a few lines each; evidence: a public 'owner/repo#number' or ''.
+    wrong, right: code, a few lines each; issue: a public 'owner/repo#number' or ''.
     """
 
     id: str
@@ -85,7 +85,7 @@ class MistakeText:
     why: str
     wrong: str = ""
     right: str = ""
-    evidence: str = ""
+    issue: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class Exercise:
     requires:  names of rules in grader/source/policy.py that must hold.
     texts:     what is said of those mistakes that only this exercise knows.
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
-    alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
-    spare:     parameters that a right answer may leave unused.
+    indistinguishable: pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
+    unused_parameters: those that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
     pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, where a run takes longer than others do; 0: as many as for any
                exercise of its kind (MOST_RUNS in diagnose.py).
@@ -143,8 +143,8 @@ class Exercise:
     texts: tuple[MistakeText, ...] = ()
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
-    alike: tuple[tuple[str, str], ...] = ()
-    spare: tuple[str, ...] = ()
+    indistinguishable: tuple[tuple[str, str], ...] = ()
+    unused_parameters: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
     pair_runs: int = 0
     libraries: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Lesson:
     name: '01_three_tokens', the name of its folder and of its notebooks; texts: mistakes that only it knows.
 
     outcome: what one can do after it, as 'we can …' goes on.
-    extra_data: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
+    extra_data: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for all others, or ''.
     """
 
     name: str

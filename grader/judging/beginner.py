@@ -198,7 +198,9 @@ def _loose_layers(facts: Facts) -> str | None:
 
 
 def _unused(facts: Facts) -> str | None:
-    unused = [slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.spare]
+    unused = [
+        slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.unused_parameters
+    ]
     if not unused or facts.finding.kind == "failure":
         return None
     slip = unused[0]

@@ -29,7 +29,7 @@ class double:
             goes on.
 
             A second one.""",
-            evidence="a/b#1",
+            issue="a/b#1",
         ),
     }
     hints = ("What?", "There.", "____")
@@ -50,5 +50,5 @@ def test_the_first_way_of_each_mistake_comes_before_the_others():
 
 def test_a_text_keeps_its_paragraphs_and_loses_its_line_breaks():
     (text,) = double.texts
-    assert (text.id, text.sentence, text.evidence) == ("AA3", "It is not doubled.", "a/b#1")
+    assert (text.id, text.sentence, text.issue) == ("AA3", "It is not doubled.", "a/b#1")
     assert text.why == "A first paragraph that goes on.\n\nA second one."

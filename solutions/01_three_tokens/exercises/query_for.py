@@ -69,7 +69,9 @@ def _said(weight: float) -> str:
     return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-@exercise(points=2, minutes=18, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), spare=("share",))
+@exercise(
+    points=2, minutes=18, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), unused_parameters=("share",)
+)
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""
 

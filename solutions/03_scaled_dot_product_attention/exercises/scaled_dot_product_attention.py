@@ -107,7 +107,7 @@ class scaled_dot_product_attention:
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
             4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""",
-            evidence="flrngel/Self-Attentive-tensorflow#3",
+            issue="flrngel/Self-Attentive-tensorflow#3",
         ),
         "AB17": mistake(
             patch(KEYS, "k.transpose(0, 2, 1)"),

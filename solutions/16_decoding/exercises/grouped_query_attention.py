@@ -113,7 +113,7 @@ class grouped_query_attention:
             says="The tokens were repeated in place of the heads, and then cut into heads: repeat along axis 1.",
             why="""(B, H_kv, T, d) repeated along T and reshaped to (B, H, T, d) has the right shape. A head then holds each of its first
             tokens several times and lacks the others.""",
-            evidence="PrimeIntellect-ai/prime-rl#2681",
+            issue="PrimeIntellect-ai/prime-rl#2681",
         ),
         "GH2": mistake(
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
@@ -121,7 +121,7 @@ class grouped_query_attention:
             says="The heads' numbers were divided by the number of KV heads; divide by the number of query heads that share one.",
             why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3
             the groups are pairs, and h // 3 makes triples.""",
-            evidence="PSAL-POSTECH/ONNXim#33",
+            issue="PSAL-POSTECH/ONNXim#33",
         ),
         "GH3": mistake(
             shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
@@ -147,7 +147,7 @@ class grouped_query_attention:
             says="The mask was left out once there is a cache; several new tokens should not see one another's future.",
             why="""A single new token may see everything, and so the mask seems needless with a cache. A prompt in chunks brings several
             tokens at once, and the first of them would read the last.""",
-            evidence="Mikyx-1/TinyLLM#17",
+            issue="Mikyx-1/TinyLLM#17",
         ),
         "GH7": mistake(
             patch("causal: bool=True", "causal: bool=False"),

@@ -233,7 +233,7 @@ class GroupedQuerySelfAttention:
             says="base should reach the rotation of queries and of keys; without it `apply_rope` takes its default of 10,000.",
             why="""The base sets how slowly the slowest pair turns: 10,000 in the first Llama, 500,000 in Llama 3, 100,000 in SmolLM2.
             With the wrong one, near tokens still come out about right and far ones do not.""",
-            evidence="google-deepmind/penzai#102",
+            issue="google-deepmind/penzai#102",
         ),
         "TB46": mistake(
             patch(

@@ -173,7 +173,7 @@ class LlamaBlock:
             says="eps should reach both normalizations.",
             why="""`nn.RMSNorm` without eps uses the precision of the numbers' type, 1.2e-7 in float32. For tokens with small numbers,
             such as the first embeddings of a model, that is another result.""",
-            evidence="meta-llama/llama#771",
+            issue="meta-llama/llama#771",
         ),
         "TB68": mistake(
             patch("num_kv_heads, base)", "num_kv_heads)"),

@@ -77,7 +77,7 @@ class SwiGLU:
             why="""Trained from scratch the two names are interchangeable. Loaded weights are not: which matrix is which is a matter of
             names, and they differ between programs (w1, w3 in Llama's own code; gate_proj, up_proj in others; ffn_gate, ffn_up in
             GGUF).""",
-            evidence="ml-explore/mlx-lm#767",
+            issue="ml-explore/mlx-lm#767",
         ),
         "TB22": mistake(
             gated("torch.sigmoid(self.gate(x))"),

@@ -174,7 +174,7 @@ class attention_rollout:
             says="The row sums lost their axis: (B, T) does not fit (B, T, T). Keep it with keepdim=True, or divide by 2.",
             why="""With one item the sums broadcast across the columns, and as all of them are 2 the result is even right. It goes wrong
             with a batch, or as soon as small weights are dropped before: then rows no longer sum to 2. A published rollout drops them.""",
-            evidence="jacobgil/vit-explain#16",
+            issue="jacobgil/vit-explain#16",
         ),
     }
 

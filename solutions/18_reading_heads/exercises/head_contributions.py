@@ -90,7 +90,7 @@ class head_contributions:
             why="""The weight of `nn.Linear(d_in, d_out)` is (d_out, d_in). What goes in, the heads side by side, meets its second axis. The
             matrix is square, so the wrong slice has the right shape, and only the sum over the heads tells. GPT-2's published weights are
             stored the other way round, (d_in, d_out), which is why code that reads several models has to ask.""",
-            evidence="goodfire-ai/causalab#61",
+            issue="goodfire-ai/causalab#61",
         ),
         "HC2": mistake(
             patch(
