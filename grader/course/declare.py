@@ -1,6 +1,6 @@
 """How a lesson's folder declares its exercises: one file each, a class whose body is the specification.
 
-    @exercise(points=2, minutes=8, difficulty=2, container="tensor", dtype=("bool",))
+    @exercise(points=2, minutes=8, difficulty=2, result_type="tensor", dtype=("bool",))
     class causal_mask:
         \"\"\"Mark for each query the keys that lie in its past, its own position included.\"\"\"
 

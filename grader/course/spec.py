@@ -104,8 +104,8 @@ class Exercise:
     """The one specification of an exercise.
 
     task:      one sentence.
-    parts:     names of what is returned: ('result',), or ('output', 'weights') for a pair.
-    container: 'ndarray', 'tensor', 'number' (a float in any of its forms), 'answer' (a list,
+    result_names: of what is returned: ('result',), or ('output', 'weights') for a pair.
+    result_type: 'ndarray', 'tensor', 'number' (a float in any of its forms), 'answer' (a list,
                tuple or array of numbers) or 'any': the type that each returned part must have.
     dtype:     allowed type names; () allows float32, float64 and integers.
     cases:     draws the cases from a seeded generator, smallest first.
@@ -136,8 +136,8 @@ class Exercise:
     hints: tuple[str, str, str]
     kind: Literal["function", "class", "answer"] = "function"
     difficulty: int | None = None
-    parts: tuple[str, ...] = ("result",)
-    container: str = "ndarray"
+    result_names: tuple[str, ...] = ("result",)
+    result_type: str = "ndarray"
     dtype: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
     texts: tuple[MistakeText, ...] = ()

@@ -6,7 +6,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.spec import Exercise
 
 
-@exercise(points=3, minutes=4, container="number")
+@exercise(points=3, minutes=4, result_type="number")
 class double:
     """Twice the number,
     and nothing else."""
@@ -38,7 +38,7 @@ class double:
 def test_the_class_becomes_the_specification():
     assert isinstance(double, Exercise)
     assert (double.name, double.task) == ("double", "Twice the number, and nothing else.")
-    assert (double.points, double.minutes, double.container, double.hints[2]) == (3, 4, "number", "____")
+    assert (double.points, double.minutes, double.result_type, double.hints[2]) == (3, 4, "number", "____")
     assert [case.title for case in double.cases(None)] == ["a case"]
     assert [(held.title, held.cases) for held in double.properties] == [("it is even", ("one", "two"))]
 

@@ -70,7 +70,12 @@ def _said(weight: float) -> str:
 
 
 @exercise(
-    points=2, minutes=18, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), unused_parameters=("share",)
+    points=2,
+    minutes=18,
+    difficulty=3,
+    result_names=(PART,),
+    forbids=("softmax", "attention"),
+    unused_parameters=("share",),
 )
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""

@@ -49,7 +49,7 @@ KEYS_FIRST = patch("attention_scores(Q, K)", "attention_scores(K, Q)")
 AFTER_SCORES = "scaled = scale_scores(scores, Q.shape[1])\n    weights = softmax_rows(scaled)\n    output = weighted_sum(weights, V)"
 
 
-@exercise(points=3, minutes=6, difficulty=2, parts=("output", "weights"), forbids=("softmax", "attention"))
+@exercise(points=3, minutes=6, difficulty=2, result_names=("output", "weights"), forbids=("softmax", "attention"))
 class three_token_attention:
     """Put the four steps together and return the output and the weights, for any sizes."""
 

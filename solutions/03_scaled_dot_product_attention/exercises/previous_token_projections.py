@@ -31,7 +31,7 @@ def _cases(rng: np.random.Generator):
         yield projected(key, t, share)
 
 
-@exercise(points=3, minutes=20, difficulty=3, parts=("w_q", "w_k"), unused_parameters=("share",))
+@exercise(points=3, minutes=20, difficulty=3, result_names=("w_q", "w_k"), unused_parameters=("share",))
 class previous_token_projections:
     """Design projections with which each token attends to the token before it, and token 0 to itself."""
 

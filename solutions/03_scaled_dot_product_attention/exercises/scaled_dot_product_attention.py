@@ -21,7 +21,7 @@ def by_einsum(scores: str, output: str = "...qk,...kv->...qv"):
     )
 
 
-@exercise(points=3, minutes=8, difficulty=2, parts=("output", "weights"), forbids=("attention",))
+@exercise(points=3, minutes=8, difficulty=2, result_names=("output", "weights"), forbids=("attention",))
 class scaled_dot_product_attention:
     """Compute attention and its weights for any number of leading dimensions, none included."""
 

@@ -24,7 +24,14 @@ def every_key(d_k, n_samples, rng):
     return float(max(((q.T @ q) * (k.T @ k)).sum() / n_samples**2 - mean**2, 0) ** 0.5)
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="number", parts=("standard deviation",), forbids=("tampering",))
+@exercise(
+    points=2,
+    minutes=8,
+    difficulty=2,
+    result_type="number",
+    result_names=("standard deviation",),
+    forbids=("tampering",),
+)
 class dot_product_std:
     """Measure how far the dot products of random vectors spread."""
 

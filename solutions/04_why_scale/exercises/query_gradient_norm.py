@@ -26,7 +26,7 @@ def norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
     return float(np.linalg.norm((np.diag(p) - np.outer(p, p)) @ (scale * keys)))
 
 
-@exercise(points=3, minutes=10, difficulty=3, container="number", rtol=1e-5, atol=1e-6)
+@exercise(points=3, minutes=10, difficulty=3, result_type="number", rtol=1e-5, atol=1e-6)
 class query_gradient_norm:
     """Measure how much of a gradient reaches a query through softmax."""
 

@@ -64,8 +64,8 @@ def each(old: str, new: str):
     points=4,
     minutes=8,
     difficulty=2,
-    parts=("output", "weights"),
-    container="tensor",
+    result_names=("output", "weights"),
+    result_type="tensor",
     forbids=("attention",),
 )
 class SelfAttention:

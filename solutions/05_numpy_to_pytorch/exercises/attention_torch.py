@@ -37,7 +37,9 @@ def _large() -> Iterator[Case]:
     yield _case("large batch", "a batch with scores of ±5000", heads, "", **ROOM)
 
 
-@exercise(points=3, minutes=5, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=3, minutes=5, difficulty=2, result_names=("output", "weights"), result_type="tensor", forbids=("attention",)
+)
 class attention_torch:
     """Write lesson 03's attention on tensors, so that gradients flow to q, k and v."""
 

@@ -135,7 +135,7 @@ def _largest(case: Case, name: str) -> float:
     return float(grad.abs().max())
 
 
-@exercise(points=3, minutes=25, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=25, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",))
 class parameters_without_gradient:
     """Find the parameters of a module to which no gradient comes back from its result."""
 

@@ -102,7 +102,13 @@ def by_hand(*lines: str):
 
 
 @exercise(
-    kind="class", points=4, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("attention",)
+    kind="class",
+    points=4,
+    minutes=12,
+    difficulty=2,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("attention",),
 )
 class CausalSelfAttention:
     """Self-attention that cannot see the future, with its mask as a buffer."""

@@ -113,7 +113,9 @@ def low_fills():
         yield made if then == ZERO else made + patch(ZERO, then)
 
 
-@exercise(points=4, minutes=18, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(
+    points=4, minutes=18, difficulty=3, result_type="tensor", result_names=("output", "weights"), forbids=("attention",)
+)
 class masked_attention:
     """Compute attention only where a mask allows it, with zeros for a query that may see no key."""
 

@@ -107,8 +107,8 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     points=4,
     minutes=25,
     difficulty=3,
-    container="tensor",
-    parts=("output", "weights"),
+    result_type="tensor",
+    result_names=("output", "weights"),
     forbids=("attention",),
 )
 class MultiHeadAttention:

@@ -51,7 +51,7 @@ def _left(case, parts):
     }
 
 
-@exercise(points=2, minutes=12, difficulty=2, container="any", forbids=("tampering",))
+@exercise(points=2, minutes=12, difficulty=2, result_type="any", forbids=("tampering",))
 class copy_torch_weights:
     """Copy the weights of torch's module into yours."""
 

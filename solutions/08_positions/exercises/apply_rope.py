@@ -18,7 +18,7 @@ OVERWRITE = f"x.data.copy_({ROTATED})\n    return x"
 ANGLES = wrong_angles("d", "dtype=torch.float64, device=x.device")
 
 
-@exercise(points=4, minutes=15, difficulty=2, container="tensor")
+@exercise(points=4, minutes=15, difficulty=2, result_type="tensor")
 class apply_rope:
     """Rotate each pair of numbers by an angle that grows with the position."""
 

@@ -117,7 +117,13 @@ NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 
 @exercise(
-    kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",)
+    kind="class",
+    points=4,
+    minutes=25,
+    difficulty=3,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("attention",),
 )
 class CausalMultiHeadAttention:
     """Write causal attention of many heads, with one projection for q, k and v, and dropout."""

@@ -17,7 +17,7 @@ def over(dim: str):
     return patch("x.mean(dim=-1", f"x.mean(dim={dim}", "** 2).mean(dim=-1", f"** 2).mean(dim={dim}")
 
 
-@exercise(points=2, minutes=8, difficulty=1, container="tensor", forbids=("normalization",))
+@exercise(points=2, minutes=8, difficulty=1, result_type="tensor", forbids=("normalization",))
 class layer_norm:
     """Give every token's numbers mean 0 and variance 1, then scale and shift each feature."""
 

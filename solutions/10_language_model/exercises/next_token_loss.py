@@ -11,7 +11,7 @@ WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
 PICKED = f"gather(1, {TARGETS}[:, None])"
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+@exercise(points=2, minutes=8, difficulty=2, result_type="tensor")
 class next_token_loss:
     """Say how surprised a model is, on average, by the token that follows each position."""
 

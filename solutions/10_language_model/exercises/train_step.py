@@ -39,7 +39,7 @@ def _close(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
     return all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(one, other, strict=True))
 
 
-@exercise(points=3, minutes=10, difficulty=2, container="any", forbids=("tampering",))
+@exercise(points=3, minutes=10, difficulty=2, result_type="any", forbids=("tampering",))
 class train_step:
     """Take one step of training: loss, gradients, clipping, the optimizer's step; return the loss before it."""
 

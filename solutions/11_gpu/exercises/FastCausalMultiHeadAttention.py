@@ -108,7 +108,13 @@ def scaled(scale: str):
 
 
 @exercise(
-    kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",), forbids=("tampering",)
+    kind="class",
+    points=4,
+    minutes=15,
+    difficulty=3,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("tampering",),
 )
 class FastCausalMultiHeadAttention:
     """Put the fused operator into lesson 09's class: the same numbers, and no (T, T) tensor."""

@@ -33,7 +33,14 @@ def _large() -> Iterator[Case]:
     yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
 
 
-@exercise(points=3, minutes=15, difficulty=2, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=3,
+    minutes=15,
+    difficulty=2,
+    result_names=("context", "weights"),
+    result_type="tensor",
+    forbids=("attention",),
+)
 class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 

@@ -9,7 +9,9 @@ from ..shared import PROPERTIES, ROOM, THREE, alignment_mistakes, case, general
 SCORES = "(keys @ asked[:, :, None])[..., 0]"
 
 
-@exercise(points=2, minutes=8, difficulty=1, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=2, minutes=8, difficulty=1, result_names=("context", "weights"), result_type="tensor", forbids=("attention",)
+)
 class luong_attention:
     """Let a decoder's state choose among the encoder's states, by Luong's score: a matrix product in place of the tanh."""
 

@@ -15,7 +15,7 @@ ALL, TURNS = "torch.stack(states, dim=1)", "range(x.shape[1])"
 WIDTH = 4  # of the states in the cases 'batch' and 'later token'
 
 
-@exercise(points=2, minutes=10, difficulty=2, container="tensor", forbids=("recurrent",))
+@exercise(points=2, minutes=10, difficulty=2, result_type="tensor", forbids=("recurrent",))
 class rnn_states:
     """Read a sequence token by token, and keep the state after each of them."""
 

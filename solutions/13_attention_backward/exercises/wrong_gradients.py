@@ -94,7 +94,13 @@ def _true(case: Case, at: int) -> np.ndarray:
 
 
 @exercise(
-    points=3, minutes=15, difficulty=3, parts=(PART,), container="any", dtype=("int64",), forbids=("torch", "autograd")
+    points=3,
+    minutes=15,
+    difficulty=3,
+    result_names=(PART,),
+    result_type="any",
+    dtype=("int64",),
+    forbids=("torch", "autograd"),
 )
 class wrong_gradients:
     """Say which of the gradients that a backward pass claims are wrong."""

@@ -55,7 +55,14 @@ RETURN = "return (m, l, o)"
 UNGUARDED = patch(SHIFT, "shift = m")
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
+@exercise(
+    points=3,
+    minutes=15,
+    difficulty=2,
+    result_type="tensor",
+    result_names=("m", "l", "o"),
+    forbids=("attention", "table"),
+)
 class merge_partial:
     """Merge what two sets of keys contribute to attention into what both together contribute."""
 

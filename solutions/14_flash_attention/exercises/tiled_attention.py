@@ -120,8 +120,8 @@ def softmax_of_tiles(merged: str):
     points=5,
     minutes=35,
     difficulty=3,
-    container="tensor",
-    parts=("output", "logsumexp"),
+    result_type="tensor",
+    result_names=("output", "logsumexp"),
     forbids=("attention", "table"),
 )
 class tiled_attention:

@@ -146,7 +146,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     points=5,
     minutes=28,
     difficulty=3,
-    container="tensor",
+    result_type="tensor",
     forbids=("attention", "table"),
     process="own",
     libraries=("triton",),

@@ -43,7 +43,7 @@ def _extremes(rng):
     points=3,
     minutes=12,
     difficulty=2,
-    container="tensor",
+    result_type="tensor",
     forbids=("attention", "table"),
     process="own",
     libraries=("triton",),

@@ -48,10 +48,10 @@ def both(text: str):
     points=4,
     minutes=18,
     difficulty=2,
-    container="tensor",
+    result_type="tensor",
     rtol=0,
     atol=0,
-    parts=("result",),
+    result_names=("result",),
     forbids=("tampering",),
 )
 class KVCache:

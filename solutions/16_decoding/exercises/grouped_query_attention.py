@@ -55,7 +55,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-@exercise(points=3, minutes=14, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(points=3, minutes=14, difficulty=2, result_type="tensor", result_names=("output",), forbids=("attention",))
 class grouped_query_attention:
     """Compute attention in which neighboring query heads share a KV head."""
 

@@ -24,7 +24,13 @@ def gated(instead: str):
 
 
 @exercise(
-    kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",)
+    kind="class",
+    points=2,
+    minutes=8,
+    difficulty=1,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("tampering",),
 )
 class SwiGLU:
     """Write the gated feed-forward network of today's blocks."""

@@ -86,7 +86,7 @@ def _half(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-@exercise(points=3, minutes=10, difficulty=2, container="tensor", dtype=("float32",), forbids=("normalization",))
+@exercise(points=3, minutes=10, difficulty=2, result_type="tensor", dtype=("float32",), forbids=("normalization",))
 class rms_norm:
     """Divide every token by the root of its mean square, then scale each feature."""
 

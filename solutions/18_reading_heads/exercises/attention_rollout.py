@@ -17,7 +17,7 @@ START = "identity.expand(layers[0].shape[0], -1, -1)"
 LOOP = "for weights in layers:"
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", forbids=("tampering",))
+@exercise(points=3, minutes=15, difficulty=2, result_type="tensor", forbids=("tampering",))
 class attention_rollout:
     """Roll the attention of several layers into one table that says which token may have come from which."""
 

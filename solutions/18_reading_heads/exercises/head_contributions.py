@@ -19,7 +19,7 @@ RETURN = "return torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)"
 ADDED = "torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)"
 
 
-@exercise(points=4, minutes=20, difficulty=3, container="tensor", forbids=("attention",))
+@exercise(points=4, minutes=20, difficulty=3, result_type="tensor", forbids=("attention",))
 class head_contributions:
     """Split the result of an attention module into what each head adds to it."""
 

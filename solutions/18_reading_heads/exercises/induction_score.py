@@ -14,7 +14,7 @@ PICK = "weights[:, :, i, i - period + 1]"
 RETURN = f"return {PICK}.mean(dim=(0, 2))"
 
 
-@exercise(points=2, minutes=9, difficulty=2, container="tensor", forbids=("tampering",))
+@exercise(points=2, minutes=9, difficulty=2, result_type="tensor", forbids=("tampering",))
 class induction_score:
     """Say for each head how much weight it gives, on average, to the token that followed the current one's previous occurrence."""
 

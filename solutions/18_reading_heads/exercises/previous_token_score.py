@@ -13,7 +13,7 @@ DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
 RETURN = "return back.mean(dim=(0, -1))"
 
 
-@exercise(points=2, minutes=6, difficulty=1, container="tensor", forbids=("tampering",))
+@exercise(points=2, minutes=6, difficulty=1, result_type="tensor", forbids=("tampering",))
 class previous_token_score:
     """Say for each head how much weight it gives, on average, to the token just before."""
 

@@ -26,7 +26,7 @@ LIKE_ANOTHER = frozenset(
 SIZE = "x.shape[-1] // proj_shard.shape[1]"  # the number of ranks, which only the shards tell
 
 
-@exercise(points=3, minutes=12, difficulty=2, container="tensor", forbids=("attention",), pair_runs=30)
+@exercise(points=3, minutes=12, difficulty=2, result_type="tensor", forbids=("attention",), pair_runs=30)
 class tensor_parallel_attention:
     """Attend with this rank's heads, and add up over the ranks, once, what the heads contribute to the output."""
 
