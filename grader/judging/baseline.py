@@ -74,7 +74,7 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
             raise _slip(
                 exercise,
                 case,
-                "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one as `returned`.",
+                "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one with `mark_result`.",
             )
     return Baseline(tuple(cases), expected, parts, before, Diagnosis(exercise, unwatched, expected, before))
 

@@ -10,7 +10,7 @@ from numpy import array, nan, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
 from grader.worker.originals import BUILTINS, is_a
-from grader.worker.probes import ContractError, Run, called, returned
+from grader.worker.probes import ContractError, Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -28,9 +28,9 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     seed = run.options["seed"]
     rng = default_rng(seed)
     seed_global(1)
-    first = called(function, run, d_k, n_samples, rng)
+    first = call_function(function, run, d_k, n_samples, rng)
     if not run.options.get("count"):
-        return {"standard deviation": returned(first)}
+        return {"standard deviation": mark_result(first)}
     seed_global(2)
     again = function(d_k, n_samples, default_rng(seed))
     other = function(d_k, n_samples, default_rng(seed + 1))

@@ -11,7 +11,7 @@ from torch.nn import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, Module,
 from torch.nn.functional import linear, one_hot
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -33,11 +33,11 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
             parameter.grad = ones(parameter.shape, dtype=parameter.dtype)
     parts = {f"{name} before": value for name, value in _looks(module, x).items()}
     with T.recording(True):
-        result = called(function, run, module, x)
+        result = call_function(function, run, module, x)
         parts |= {f"{name} after": value for name, value in _looks(module, x).items()}
     names = is_a(result, set) or is_a(result, frozenset)
     plain = names and all(type(name) is str for name in result)
-    return {**parts, "set": plain, "result": returned(sorted(result) if plain else result)}
+    return {**parts, "set": plain, "result": mark_result(sorted(result) if plain else result)}
 
 
 def _looks(module: Any, x: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from torch.nn import Linear, Module, MultiheadAttention
 
 from grader.worker.originals import BUILTINS, of_torch
-from grader.worker.probes import Run, build, called
+from grader.worker.probes import Run, build, call_function
 
 from ..shared.probes import addresses, identities, trainable
 
@@ -45,7 +45,7 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
     before, trained = T.parameters(mine), T.parameters(original)
     with T.recording(True):
-        called(function, run, mine, original)
+        call_function(function, run, mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]

@@ -15,7 +15,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, parameter as parameter_of, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, parameter as parameter_of
 
 from ..shared.probes import set_eps, trainable
 
@@ -77,7 +77,7 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
     trained = trainable(T.parameters(model))
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "tokens fed": fed,
         "in training": training,
         "graphs": graphs,
@@ -116,7 +116,7 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
 
     seed = options["seed"] or 0
     few = [T.copy(all_ids[:FEW]) for _ in range(4)]
-    parts = {"ids": returned(drawing(seed, 1)(all_ids))}
+    parts = {"ids": mark_result(drawing(seed, 1)(all_ids))}
     if options.get("again"):
         one = drawing(seed, 1)
         parts |= {"first": one(few[0]), "ids of a second call": one(few[1])}
@@ -340,6 +340,6 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
     for hook in hooks:
         hook.remove()
     return {"went " + name: value for name, value in went.items()} | {
-        "result": returned(result),
-        "second call": returned(made(run.args[0].flip(1)), "second call"),
+        "result": mark_result(result),
+        "second call": mark_result(made(run.args[0].flip(1)), "second call"),
     }

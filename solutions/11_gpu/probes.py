@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, parameter, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, parameter
 
 __builtins__ = BUILTINS
 
@@ -42,7 +42,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
         result = function()
     if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
-    return {"device type": returned(result.type)}
+    return {"device type": mark_result(result.type)}
 
 
 @contextlib.contextmanager
@@ -149,10 +149,10 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
         with _Watched(), _Squares():
             result = made(x)
-        parts: dict[str, Any] = {"result": returned(result)}
+        parts: dict[str, Any] = {"result": mark_result(result)}
         if options.get("shorter"):
-            parts["second call"] = returned(made(x.flip(1)), "second call")
-            parts["third call"] = returned(made(x[:, : options["shorter"]]), "third call")
+            parts["second call"] = mark_result(made(x.flip(1)), "second call")
+            parts["third call"] = mark_result(made(x[:, : options["shorter"]]), "third call")
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
     parts["state_dict"] = ", ".join(T.saved(made))

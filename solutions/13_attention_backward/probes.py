@@ -8,7 +8,7 @@ from typing import Any
 from numpy import array_equal, asfortranarray, einsum, exp, float64, generic, ndarray, zeros
 
 from grader.worker.originals import BUILTINS, is_a
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 MOST = 10
@@ -26,9 +26,9 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     x = _layouts[options.get("layout", "plain")](given)
     _seen.shape, _seen.kinds = x.shape, {}
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
-    result = called(function, run, f, x, *step)
+    result = call_function(function, run, f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
-    return {"what f was given": list(_seen.kinds), "result": returned(result)}
+    return {"what f was given": list(_seen.kinds), "result": mark_result(result)}
 
 
 class _Seen:

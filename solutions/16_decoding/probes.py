@@ -12,7 +12,7 @@ from torch.nn import Dropout, Module, Parameter, Sequential
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, returned
+from grader.worker.probes import ContractError, Run, mark_result
 
 from ..shared.probes import trainable
 
@@ -215,7 +215,7 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     owned = T.parameters(model)
     modes = [own["training"] is not False for _, own in T.parts(model)]
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool),
         "flags": array(modes),

@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, meet, numbers
+from grader.course.readings import ContractError, flag, numbers, overlap
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -40,10 +40,10 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         **found,
         LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
         "what append returns shares memory with what it was given": flag(
-            any(meet(one, other) for one in held for other in given)
+            any(overlap(one, other) for one in held for other in given)
         ),
         "what the cache keeps shares memory with what it was given": flag(
-            any(meet(one, other) for one in own for other in given)
+            any(overlap(one, other) for one in own for other in given)
         ),
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])
@@ -52,7 +52,10 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
             all(_inside(one, taken) for one in held)
         ),
         "an append after the first allocates memory anew": flag(
-            any(not _inside(one, taken) and not meet(one, before) for before, one in zip(held, held[2:], strict=False))
+            any(
+                not _inside(one, taken) and not overlap(one, before)
+                for before, one in zip(held, held[2:], strict=False)
+            )
         ),
     }
 

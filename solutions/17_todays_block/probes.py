@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, module as run_module, part, returned, run_on
+from grader.worker.probes import ContractError, Run, attribute, build, call_watched, mark_result, module as run_module
 
 __builtins__ = BUILTINS
 
@@ -31,7 +31,7 @@ def grown(cls: Any, run: Run) -> dict[str, Any]:
     other = build(cls, {**run.options, "init": (*sizes, 10 * base)}).eval()
     made(T.tensor(T.numbers(x)[:, :3]))
     other(x)
-    return {"result": returned(run_on(made, run))}
+    return {"result": mark_result(call_watched(made, run))}
 
 
 def block(cls: Any, run: Run) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
     it is made."""
     fresh, begins = build(cls, {**run.options, "state": {}}), {}
     for name in ("attn_norm", "mlp_norm"):
-        norm = part(fresh, name)
+        norm = attribute(fresh, name)
         found = T.parameters(norm) if is_a(norm, T.Module) else {}
         if list(found) != ["weight"]:
             told = f"the parameters {', '.join(found)}" if found else "no parameter"

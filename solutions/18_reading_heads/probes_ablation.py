@@ -10,7 +10,7 @@ from torch import arange, int64, ones_like, softmax, zeros
 from torch.nn import GELU, Embedding, LayerNorm, Linear, Module, ModuleList, Sequential
 
 from grader.worker.originals import BUILTINS, entries, of_torch
-from grader.worker.probes import Run, build, called, returned
+from grader.worker.probes import Run, build, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -91,16 +91,16 @@ def ablated(function: Any, run: Run) -> dict[str, Any]:
         for block in model.blocks:
             block.attn.proj.register_forward_pre_hook(Noted())
     if options.get("raises"):
-        return {"result": returned(called(function, run, model, *run.args))}
+        return {"result": mark_result(call_function(function, run, model, *run.args))}
     parts, result = {f"{name} before": value for name, value in _looks(model).items()}, None
     with T.recording(True):
         try:
-            result = called(function, run, model, *run.args)
+            result = call_function(function, run, model, *run.args)
         except Exception:
             if not options.get("caught"):
                 raise
         parts |= {f"{name} after": value for name, value in _looks(model).items()}
-    return {**parts, "result": returned(result)}
+    return {**parts, "result": mark_result(result)}
 
 
 def _looks(model: Any) -> dict[str, Any]:

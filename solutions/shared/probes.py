@@ -10,7 +10,7 @@ from numpy import array, int64
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, module as run_module, parameter, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, module as run_module, parameter
 
 __builtins__ = BUILTINS
 
@@ -49,7 +49,7 @@ def two_calls(cls: Any, run: Run) -> dict[str, Any]:
     cls(*run.options["beside"])
     made.train(run.options.get("mode", "eval") == "train")
     first, second = run.args
-    return {"result": returned(made(first)), "second call": returned(made(second), "second call")}
+    return {"result": mark_result(made(first)), "second call": mark_result(made(second), "second call")}
 
 
 def set_eps(name: str, own: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
-from grader.course.readings import flag, meet, numbers
+from grader.course.readings import flag, numbers, overlap
 
 from ..shared import LAYERS, state_of
 
@@ -43,7 +43,7 @@ def _left(case, parts):
         "the parameters are the same objects as before": flag(
             np.array_equal(numbers(parts["before"]), numbers(parts["after"]))
         ),
-        "memory is shared with the original": flag(any(meet(one, other) for one in held for other in lent)),
+        "memory is shared with the original": flag(any(overlap(one, other) for one in held for other in lent)),
         "the original has changed": flag(not same),
         "the original's parameters are trainable": flag(numbers(parts["original trainable"]).all()),
         "the parameters are trainable": flag(numbers(parts["trainable"]).all()),
