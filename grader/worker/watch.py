@@ -297,7 +297,7 @@ def _note_sizes(result: Any) -> None:
     torch, seen = of_torch(), _now.seen
     for item in result if isinstance(result, (tuple, list)) else (result,):
         if is_a(item, torch.Tensor):
-            elements = torch.held(item)
+            elements = torch.storage_size(item)
             if elements > seen.most:
                 try:
                     shape = tuple(map(int, torch.get(item, "shape")))

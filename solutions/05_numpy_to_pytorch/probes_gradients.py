@@ -32,7 +32,7 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
         for parameter in module.parameters():
             parameter.grad = ones(parameter.shape, dtype=parameter.dtype)
     parts = {f"{name} before": value for name, value in _looks(module, x).items()}
-    with T.recording(True):
+    with T.grad_mode(True):
         result = call_function(function, run, module, x)
         parts |= {f"{name} after": value for name, value in _looks(module, x).items()}
     names = is_a(result, set) or is_a(result, frozenset)
@@ -42,7 +42,7 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
 
 def _looks(module: Any, x: Any) -> dict[str, Any]:
     """The module as numbers: parameters, their gradients, buffers, modes; and the flags of x and of torch."""
-    own, parameters = [own for _, own in T.parts(module)], list(T.parameters(module).values())
+    own, parameters = [own for _, own in T.submodules(module)], list(T.parameters(module).values())
     buffers = [value for value, _ in T.buffers(module).values()]
     grads = [one.grad for one in parameters]
     return {

@@ -44,7 +44,7 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     d_model, num_heads = options["init"][:2]
     original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
     before, trained = T.parameters(mine), T.parameters(original)
-    with T.recording(True):
+    with T.grad_mode(True):
         call_function(function, run, mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)

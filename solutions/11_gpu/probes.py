@@ -155,7 +155,7 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
             parts["third call"] = mark_result(made(x[:, : options["shorter"]]), "third call")
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
-    parts["state_dict"] = ", ".join(T.saved(made))
+    parts["state_dict"] = ", ".join(T.state_dict_names(made))
     ends = array([shape for shape in _seen.shapes if len(shape) == 2], int64).reshape(-1, 2)
     return parts | _call(_seen.calls) | {"calls": len(_seen.calls), "ends": ends}
 

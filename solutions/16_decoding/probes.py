@@ -202,18 +202,18 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     """
     model = Speaker(run.options["table"], run.options["training"])
     if run.options.get("again"):
-        with T.recording(True):
+        with T.grad_mode(True):
             function(model, *run.args)
     CALLS.clear()
     CACHES.clear()
-    with T.recording(True):
+    with T.grad_mode(True):
         if run.options.get("named"):
             result = function(model=model, **dict(zip(("ids", "max_new_tokens"), run.args, strict=True)))
         else:
             result = function(model, *run.args)
         still = T.grad_is_enabled()
     owned = T.parameters(model)
-    modes = [own["training"] is not False for _, own in T.parts(model)]
+    modes = [own["training"] is not False for _, own in T.submodules(model)]
     return {
         "result": mark_result(result),
         "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),

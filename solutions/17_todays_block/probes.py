@@ -21,7 +21,7 @@ def made(cls: Any, run: Run) -> dict[str, Any]:
 def attention(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, and the names of what `state_dict` holds."""
     parts = run_module(cls, run)
-    return {**parts, "state_dict": " ".join(T.saved(build(cls, run.options)))}
+    return {**parts, "state_dict": " ".join(T.state_dict_names(build(cls, run.options)))}
 
 
 def grown(cls: Any, run: Run) -> dict[str, Any]:

@@ -61,11 +61,11 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     (x,), options = run.args, run.options
     module = attention(x, run)
     before = T.parameters(module)
-    with T.recording(True):
+    with T.grad_mode(True):
         result = call_function(function, run, module, x)
         still = T.grad_is_enabled()
     after, names = T.parameters(module), tuple(options["state"])
-    parts = [own for _, own in T.parts(module)]
+    parts = [own for _, own in T.submodules(module)]
     return {
         "result": mark_result(result),
         "before": identities(before, names),
@@ -86,7 +86,7 @@ def rolled(function: Any, run: Run) -> dict[str, Any]:
     """
     (layers,) = run.args
     held = [*layers]
-    with T.recording(True):
+    with T.grad_mode(True):
         result = call_function(function, run, layers)
     return {
         "result": mark_result(result),

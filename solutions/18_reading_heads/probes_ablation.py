@@ -93,7 +93,7 @@ def ablated(function: Any, run: Run) -> dict[str, Any]:
     if options.get("raises"):
         return {"result": mark_result(call_function(function, run, model, *run.args))}
     parts, result = {f"{name} before": value for name, value in _looks(model).items()}, None
-    with T.recording(True):
+    with T.grad_mode(True):
         try:
             result = call_function(function, run, model, *run.args)
         except Exception:
@@ -105,8 +105,8 @@ def ablated(function: Any, run: Run) -> dict[str, Any]:
 
 def _looks(model: Any) -> dict[str, Any]:
     """The model as numbers: weights, which objects they are, hooks, modes, what it answers; and whether torch records gradients."""
-    weights, parts = T.parameters(model), [own for _, own in T.parts(model)]
-    with T.recording(False):
+    weights, parts = T.parameters(model), [own for _, own in T.submodules(model)]
+    with T.grad_mode(False):
         answers = T.numbers(model(zeros(1, 2, dtype=int64)))
     return {
         "weights": [T.numbers(one) for one in weights.values()],

@@ -308,7 +308,7 @@ class Look:
             sizes = [size for size in shape if size > 1]
             self.shapes[shape] = any(all(sizes.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
         self.gathered |= self.shapes[shape]
-        held = T.held(tensor)
+        held = T.storage_size(tensor)
         if not self.half < held <= MOST_NUMBERS or DTYPE(tensor) not in (T.float32, T.float64):
             return
         whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more

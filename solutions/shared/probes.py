@@ -192,12 +192,12 @@ def device_parts(function: Any, run: Run, *modules: Any) -> dict[str, Any]:
     ]
     own = _Own(
         [*_tensors([*run.args, *run.kwargs.values()]), *owned],
-        [tensor for one in modules for tensor in T.plain(one).values()],
+        [tensor for one in modules for tensor in T.plain_tensors(one).values()],
     )
     with own:
         result = function(*run.args, **run.kwargs)
     seen = own.seen(result)
-    if "strayed" in seen and any(T.plain(one) for one in modules):
+    if "strayed" in seen and any(T.plain_tensors(one) for one in modules):
         seen.add("kept")
     parts = {"seen": " ".join(name for name in SEEN if name in seen)}
     if not open_question(seen) or not any(True for _ in _tensors(result)):
@@ -221,6 +221,10 @@ def _on_meta(function: Any, run: Run) -> str:
 
 def _moved(values: Iterable[Any]) -> list[Any]:
     return [
-        T.moved(one, "meta") if is_a(one, T.Tensor) else type(one)(_moved(one)) if type(one) in (tuple, list) else one
+        T.to_device(one, "meta")
+        if is_a(one, T.Tensor)
+        else type(one)(_moved(one))
+        if type(one) in (tuple, list)
+        else one
         for one in values
     ]

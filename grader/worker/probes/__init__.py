@@ -233,7 +233,7 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
         wanted = {name: parameter(module, name) for name in options.get("state", {})}
         parts |= gradients(result, differentiable(run) | wanted)
     if options.get("state_dict"):
-        parts["state_dict"] = ", ".join(of_torch().saved(module))
+        parts["state_dict"] = ", ".join(of_torch().state_dict_names(module))
     return parts
 
 
@@ -284,7 +284,7 @@ def parameter(module: Any, name: str) -> Any:
 
 def attribute(module: Any, dotted: str) -> Any:
     """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
-    value = of_torch().part(module, dotted)
+    value = of_torch().submodule(module, dotted)
     if value is not None:
         return value
     value = module
