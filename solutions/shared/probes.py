@@ -19,7 +19,7 @@ T = of_torch()
 EPS, MOST_EPS = 1e-5, 1e-4
 
 
-def after_others(cls: Any, run: Run) -> dict[str, Any]:
+def after_earlier_calls(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, of a module that has been called before: what it keeps of a call is to change no later one.
 
     options: as for `module`; earlier (the arrays of each earlier call).

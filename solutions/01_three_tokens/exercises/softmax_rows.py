@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ...shared.library import rows_sum_to_1, unmoved
+from ...shared.library import invariant, rows_sum_to_1
 from ..shared import TABLE_SCORES, single
 
 SHIFT = "scores - scores.max(axis=1, keepdims=True)"
@@ -68,7 +68,7 @@ class softmax_rows:
         )
 
     sums = rows_sum_to_1("result")
-    shift = unmoved(
+    shift = invariant(
         "adding the same number to a whole row of scores changes no weight",
         ("random", "shifted"),
         "they differ by up to {gap}.",

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import of, rows_sum_to_1
+from ...shared.library import mistakes_of, rows_sum_to_1
 from ..shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
@@ -118,7 +118,7 @@ class three_token_attention:
     )
 
     mistakes = {
-        **of(scale_scores, "SD1", "SD2", "SD5"),
+        **mistakes_of(scale_scores, "SD1", "SD2", "SD5"),
         "SD6": tuple(
             patch(AFTER_SCORES, f"weights = {weights}\n    output = {output}")
             for weights, output in (
@@ -129,12 +129,12 @@ class three_token_attention:
         "SD8": (
             KEYS_FIRST,
             KEYS_FIRST + patch("weighted_sum(weights, V)", "np.einsum('qk,kv->qv', weights, V)"),
-            *of(attention_scores, "SD8")["SD8"],
+            *mistakes_of(attention_scores, "SD8")["SD8"],
         ),
-        **of(softmax_rows, "SM1", "SM3", "SM4", "SM4+SX26", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
-        **of(attention_scores, "TT3"),
-        **of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
-        **of(softmax_rows, "TT14"),
+        **mistakes_of(softmax_rows, "SM1", "SM3", "SM4", "SM4+SX26", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
+        **mistakes_of(attention_scores, "TT3"),
+        **mistakes_of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
+        **mistakes_of(softmax_rows, "TT14"),
         "TT27": mistake(
             patch("(output, weights)", "(weights, output)"),
             says="The weights were returned first; the output should come first, then the weights.",
@@ -155,7 +155,7 @@ class three_token_attention:
             says="The scaled scores were returned with the output; the weights after softmax are asked for.",
             why="Weights are positive and each row of them sums to 1.",
         ),
-        **of(scale_scores, "TT31"),
+        **mistakes_of(scale_scores, "TT31"),
         "TT33": mistake(
             patch("return (output, weights)", "return output"),
             says="Only the output was returned; the pair (output, weights) is asked for.",
@@ -169,7 +169,7 @@ class three_token_attention:
         ),
         "TT44": mistake(
             patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"),
-            *of(weighted_sum, "SD8")["SD8"][1:],
+            *mistakes_of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys.",
         ),

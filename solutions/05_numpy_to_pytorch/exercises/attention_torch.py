@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, items_apart, rows_sum_to_1, softmax_by_hand, unmoved
+from ...shared.library import ROW_MAXIMUM, invariant, items_apart, rows_sum_to_1, softmax_by_hand
 from ..shared import ROOM, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
@@ -80,7 +80,7 @@ class attention_torch:
         yield from _large()
 
     sums = rows_sum_to_1()
-    order = unmoved(
+    order = invariant(
         "the order of keys and values does not matter",
         ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",

@@ -7,7 +7,15 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, fused, items_apart, others, scale_mistakes, softmax_by_hand, weights_of
+from ...shared.library import (
+    ROW_MAXIMUM,
+    earlier_inputs,
+    fused_shapes,
+    items_apart,
+    random_parameters,
+    scale_mistakes,
+    softmax_by_hand,
+)
 from .. import readings
 
 LAYERS = ("qkv", "proj")
@@ -37,7 +45,7 @@ def _case(
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
-    state = weights_of(rng, fused(6))
+    state = random_parameters(rng, fused_shapes(6))
     x = rng.normal(size=(2, 5, 6)).astype(np.float32)
     later = x.copy()
     later[0, 3:] += 2
@@ -86,7 +94,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     found = np.array([-200, -200, 200, 200, 0, -200])
     for i, (b, heads) in enumerate(((2, 2), (1, 3), (2, 2))):
         d, t = 4 * heads, len(asked)
-        state = weights_of(rng, fused(d), 0.3)
+        state = random_parameters(rng, fused_shapes(d), 0.3)
         w_q, w_k, w_v = np.split(state["qkv.weight"], 3)  # views
         w_q[:], w_k[:], w_v[:, :2] = 0, 0, 0
         w_q[0::4, 0], w_q[1::4, 2] = 1, 1
@@ -132,7 +140,7 @@ class CausalMultiHeadAttention:
         """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""
 
         def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, **more: Any) -> Case:
-            state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
+            state = random_parameters(rng, fused_shapes(shape[-1]), 0.7 if heads < 5 else 0.4)
             return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
 
         saved = {"probe": "probes.attention", "reading": readings.attention}
@@ -144,14 +152,14 @@ class CausalMultiHeadAttention:
         yield case("one-head", "one head", (2, 4, 3), 1, 6)
         yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
-        earlier = others(rng, (1, 2, 8), (2, 3, 8))
+        earlier = earlier_inputs(rng, (1, 2, 8), (2, 3, 8))
         yield case(
             "training",
             "in training mode, without dropout, heads of one number, after calls with two and three other tokens",
             (2, 3, 8),
             8,
             5,
-            probe="shared.probes.after_others",
+            probe="shared.probes.after_earlier_calls",
             grad=True,
             options={"mode": "train", "earlier": earlier},
         )
@@ -164,7 +172,7 @@ class CausalMultiHeadAttention:
                 f"long-{t}",
                 f"{t} tokens, max_len {max_len}",
                 x,
-                weights_of(rng, fused(4)),
+                random_parameters(rng, fused_shapes(4)),
                 2,
                 max_len,
                 raises="ValueError",

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, fused, items_apart, unmoved, weights_of
+from ...shared.library import after_earlier_calls, fused_shapes, invariant, items_apart, random_parameters
 from ..operator import called
 
 
@@ -36,7 +36,9 @@ def _drawn(
 ) -> Case:
     x = rng.normal(size=(b, t, d_model)).astype(np.float32)
     x = np.resize(x, (b, repeated_to, d_model)) if repeated_to else x  # fewer draws for many tokens
-    return _case(key, title, x, heads, weights_of(rng, fused(d_model), 1.5 / math.sqrt(d_model)), **fields)
+    return _case(
+        key, title, x, heads, random_parameters(rng, fused_shapes(d_model), 1.5 / math.sqrt(d_model)), **fields
+    )
 
 
 def _companions(rng: np.random.Generator, batch: Case) -> Iterator[Case]:
@@ -156,11 +158,11 @@ class FastCausalMultiHeadAttention:
         yield case("long", "more tokens than in any earlier lesson", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
         used = case("used", "two tokens, after calls with one other token and with two", 2, 2, 6, 3)
-        yield after_others(rng, used, (1, 1, 6), (2, 2, 6))
+        yield after_earlier_calls(rng, used, (1, 1, 6), (2, 2, 6))
         yield from _companions(rng, batch)
         yield from _extremes(rng)
 
-    earlier_stay = unmoved(
+    earlier_stay = invariant(
         "an output does not depend on later tokens",
         ("batch", "later changed"),
         "replacing the tokens from the ninth on changed an earlier output by up to {gap}.",

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 
 Array = np.ndarray
 
@@ -113,7 +113,7 @@ class merge_partial:
             yield Case(
                 f"levels-{i}", "each query's scores at a level of their own", raised, stage="extremes", rtol=2e-3
             )
-        yield elsewhere(Case("sizes", "all sizes different", halves(rng, (2, 3, 5), 4, 7, 6)))
+        yield on_another_device(Case("sizes", "all sizes different", halves(rng, (2, 3, 5), 4, 7, 6)))
 
     @holds("over no keys at all the result is exactly (−∞, 0, 0)")
     def neutral(case, parts):

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from ..shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, many_tiles, qkv, settings, small_memory, tensors
 
 
@@ -142,7 +142,7 @@ class tiled_attention:
         key, title, sizes, block_size, fields = many_tiles()
         yield _case(key, title, qkv(rng, sizes), block_size, False, **fields)
         yield from _extremes(rng)
-        yield elsewhere(_case("sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
+        yield on_another_device(_case("sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
 
     hints = (
         "Take one tile of queries. What do you have to remember of the keys that have passed, so that the next tile of "

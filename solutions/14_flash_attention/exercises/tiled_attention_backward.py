@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from ..shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
 
 
@@ -113,7 +113,9 @@ class tiled_attention_backward:
                 k[..., :3, 0] *= -1
                 title = f"scores near −{level:.0f}, then near {level:.0f}"
             yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
-        yield elsewhere(_case(rng, "sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
+        yield on_another_device(
+            _case(rng, "sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True)
+        )
 
     @holds("small gradients are right beside large ones", cases=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):

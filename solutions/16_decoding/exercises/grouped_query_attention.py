@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import elsewhere, normal, scale_mistakes, softmax_by_hand, unmoved
+from ...shared.library import invariant, normal, on_another_device, scale_mistakes, softmax_by_hand
 
 K, V = "k = k.repeat_interleave(group, dim=1)", "v = v.repeat_interleave(group, dim=1)"
 HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
@@ -85,9 +85,9 @@ class grouped_query_attention:
             title = f"{heads} query heads, {kv} KV heads"
             yield Case(f"uneven-{i}", title, _inputs(rng, 1, heads, kv, 2, 3, 4), raises="ValueError")
         yield from _large(rng)
-        yield elsewhere(Case("sizes", "all sizes different", _inputs(rng, 2, 6, 3, 4, 5, 7)))
+        yield on_another_device(Case("sizes", "all sizes different", _inputs(rng, 2, 6, 3, 4, 5, 7)))
 
-    past = unmoved(
+    past = invariant(
         "earlier queries do not see a later token",
         ("later-1", "later-2"),
         "the output of the first query moved by {gap} when only the last token changed.",

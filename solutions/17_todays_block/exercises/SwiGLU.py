@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, weights_of
+from ...shared.library import after_earlier_calls, random_parameters
 
 LAYERS = ("gate", "up", "down")
 GATED = "F.silu(self.gate(x)) * self.up(x)"
@@ -49,7 +49,7 @@ class SwiGLU:
             d = shape[-1]
             options = {
                 "init": (d, d_hidden),
-                "state": weights_of(rng, shapes(d, d_hidden)),
+                "state": random_parameters(rng, shapes(d, d_hidden)),
                 "linear": LAYERS,
                 "no_bias": LAYERS,
                 "gradients": grad,
@@ -68,7 +68,7 @@ class SwiGLU:
         yield case("large", "numbers of a few tens", (2, 4, 3), 5, spread=30)
         yield case("long", "twenty tokens", (1, 20, 4), 9)
         used = case("used", "a module that has read other tokens before, of this and of another shape", (2, 3, 4), 5)
-        yield after_others(rng, used, (1, 2, 4), (2, 3, 4))
+        yield after_earlier_calls(rng, used, (1, 2, 4), (2, 3, 4))
 
     hints = (
         "A gate lets a number through or holds it back. Which of the two projections is the gate, and which is what passes?",

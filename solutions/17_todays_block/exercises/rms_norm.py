@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import numbers
 from grader.worker.values import Part
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 
 WIDE = "wide = x.to(torch.promote_types(x.dtype, torch.float32))"
 ROOT = "root = torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)"
@@ -137,7 +137,7 @@ class rms_norm:
             (Tensor(zero, None, True), Tensor(np.full(5, 2, np.float32), None, True)),
         )
         yield from _half(rng)
-        yield elsewhere(case("sizes", "all sizes different", (2, 3, 5)))
+        yield on_another_device(case("sizes", "all sizes different", (2, 3, 5)))
 
     hints = (
         "Which two things does layer_norm of lesson 09 do before it divides, and which of them is left out here?",

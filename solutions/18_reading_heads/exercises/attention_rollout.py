@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from .. import readings
 from ..shared import any_weights, causal_weights
 
@@ -38,7 +38,7 @@ class attention_rollout:
         yield case("deep", "nine layers", 2, 2, 4, 9, any_weights)
         yield case("long", "two layers of eighteen tokens", 2, 3, 18, 2)
         yield case("named", "three layers, passed by name", 2, 2, 5, 3, options={"by_name": True})
-        yield elsewhere(case("sizes", "four layers, all sizes different", 2, 3, 5, 4))
+        yield on_another_device(case("sizes", "four layers, all sizes different", 2, 3, 5, 4))
 
     @holds("each row of the rollout sums to 1")
     def sums(case, parts):

@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere, fused, scale_mistakes, weights_of
+from ...shared.library import fused_shapes, on_another_device, random_parameters, scale_mistakes
 from .. import readings
 from ..shared import attended
 
@@ -26,7 +26,7 @@ class head_contributions:
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, int, int], heads: int, size: float = 0.8, **more: Any) -> Case:
             x = Tensor(rng.normal(size=shape).astype(np.float32))
-            options = {"heads": heads, "state": weights_of(rng, fused(shape[-1]), size), **more}
+            options = {"heads": heads, "state": random_parameters(rng, fused_shapes(shape[-1]), size), **more}
             return Case(
                 key,
                 title,
@@ -51,7 +51,7 @@ class head_contributions:
         zeros.args[0].array[:, [1, 4]] = 0
         yield zeros
         yield case("named", "module and x passed by name", (2, 3, 8), 4, by_name=True)
-        other = elsewhere(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
+        other = on_another_device(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
         yield replace(other, probe="probes.contributions_on_device", options={**other.options, "heads": 3})
 
     @holds("the heads' contributions sum to module(x)")

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from ..shared import any_weights, causal_weights, sure_weights, tensor
 
 ROWS = "i = torch.arange(period, weights.shape[-1], device=weights.device)"
@@ -44,7 +44,7 @@ class induction_score:
         yield Case(
             "sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4)
         )
-        yield elsewhere(case("sizes", "all sizes different", 2, 3, 11, 4))
+        yield on_another_device(case("sizes", "all sizes different", 2, 3, 11, 4))
 
     @holds("a head that always looks at the token after the previous occurrence has the score 1", cases=("sure",))
     def sure(case, parts):

@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import ContractError
 from grader.worker.values import Observation, Part
 
-from ...shared.library import changes, weights_of
+from ...shared.library import changes, random_parameters
 
 LOSS, MODEL = "loss", "model"
 WHOLE = "as it was"
@@ -52,7 +52,7 @@ def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) 
             f"{block}mlp.2.bias": (d,),
         }
         shapes |= {f"{block}{name}": (d,) for name in ("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias")}
-    return weights_of(rng, shapes, 0.6)
+    return random_parameters(rng, shapes, 0.6)
 
 
 def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from ..shared import causal_weights, sure_weights, tensor
 
 DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
@@ -37,7 +37,7 @@ class previous_token_score:
             yield case(
                 f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights
             )
-        yield elsewhere(case("sizes", "all sizes different", 2, 3, 5))
+        yield on_another_device(case("sizes", "all sizes different", 2, 3, 5))
 
     @holds("a head that always looks at the token before has the score 1", cases=("always",))
     def always(case, parts):
