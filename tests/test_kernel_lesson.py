@@ -101,7 +101,8 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
     class Bench:
         RUN: dict = {}
         stored = staticmethod(list)
-        name = staticmethod(lambda: "this card")
+        name = staticmethod(lambda: "this card, 9.0")
+        card = staticmethod(open_course().module("11_gpu.figures").card)
 
     assert figures.newest_run(Bench) is None
     figures.speed(None)
@@ -118,7 +119,7 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
     told = "With 512 tokens on {} is 2 times as fast as eager attention, and takes 2.0 times as long as the fused operator."
     assert figures.compared(figures.newest_run(Bench)) == told.format("a card the course's kernel")
     Bench.RUN = {"kernel": measured}
-    assert figures.newest_run(Bench)["machine"] == "this card"
+    assert figures.newest_run(Bench)["machine"] == "this card, 9.0"
     assert figures.compared(figures.newest_run(Bench)) == told.format("this card your kernel")
     times["your kernel"]["2048"], Bench.RUN["backends"] = 3.0, {"FLASH_ATTENTION": 2.0}
     assert figures.compared(figures.newest_run(Bench)).endswith(

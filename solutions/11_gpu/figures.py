@@ -262,6 +262,11 @@ def stored(path: Path = STORED) -> list[dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
+def card(run: Mapping[str, Any]) -> str:
+    """The short name of the machine of a run: 'NVIDIA H100 80GB HBM3'."""
+    return run["machine"].split(",")[0]
+
+
 def _stored_with(what: str) -> list[dict[str, Any]]:
     """The newest stored run that has measured this, in a list; an empty one where there is none, or where a GPU is here."""
     return [run for run in stored() if what in run and device().type != "cuda"][-1:]
@@ -269,7 +274,7 @@ def _stored_with(what: str) -> list[dict[str, Any]]:
 
 def _of(run: Mapping[str, Any]) -> str:
     """Whose figure it is."""
-    return f"Stored run, {run['machine'].split(',')[0]}"
+    return f"Stored run, {card(run)}"
 
 
 def about_gpus() -> str:

@@ -267,10 +267,12 @@ def newest_run(bench: Any) -> dict[str, Any] | None:
     """What `speed` draws: this notebook's own run, else the newest stored one, which is of the course's kernel; None where nobody
     measured. bench: lesson 11's figures. Its roof and backends, where it has measured these, come along."""
     if "kernel" in bench.RUN:
-        return {"machine": bench.name(), **bench.RUN, **bench.RUN["kernel"]}
+        run = {"machine": bench.name(), **bench.RUN, **bench.RUN["kernel"]}
+        return {**run, "card": bench.card(run)}
     for run in reversed([one for one in bench.stored() if "kernel" in one]):
         times = {COURSE if way == YOURS else way: each for way, each in run["kernel"]["ms"].items()}
-        return {**run, **run["kernel"], "ms": times, "title": f"Stored run, {run['machine'].split(',')[0]}"}
+        card = bench.card(run)
+        return {**run, **run["kernel"], "ms": times, "card": card, "title": f"Stored run, {card}"}
     return None
 
 
@@ -283,9 +285,8 @@ def compared(run: Mapping[str, Any] | None) -> str:
         return NO_RUN
     longest, kernel = max(lengths, key=int), YOURS if YOURS in ways else COURSE
     eager, fused, own = (ways[way][longest] for way in ("eager", "fused operator", kernel))
-    card = run["machine"].split(",")[0]
     told = (
-        f"With {int(longest):,} tokens on {card} {kernel} is {eager / own:.0f} times as fast as eager attention, and takes "
+        f"With {int(longest):,} tokens on {run['card']} {kernel} is {eager / own:.0f} times as fast as eager attention, and takes "
         f"{own / fused:.1f} times as long as the fused operator."
     )
     at = {int(t): ms for t, ms in ways[kernel].items() if not isinstance(ms, str)}.get(LESSON_11)
