@@ -81,6 +81,8 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
         ways += [(id, way) for id, one in declared.items() for way in one.ways[1:]]
         properties = tuple(value for value in given.values() if isinstance(value, Property))
         own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
+        # A module costs many times what a function does.
+        pair_runs = {"pair_runs": 90} if fields.get("kind") == "class" else {}
         own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
@@ -90,7 +92,7 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
                 MistakeText(id, one.says, one.why, issue=one.issue) for id, one in declared.items() if one.says
             ),
             properties=(*given.get("more_properties", ()), *properties),
-            **{**fields, **own},
+            **{**pair_runs, **fields, **own},
         )
 
     return specify

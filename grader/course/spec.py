@@ -119,8 +119,8 @@ class Exercise:
     indistinguishable: pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     unused_parameters: those that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
-    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, where a run takes longer than others do; 0: as many as for any
-               exercise of its kind (MOST_RUNS in diagnose.py).
+    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, fewer where a run takes long: a count and no clock, so that
+               a verdict is the same on every machine. `declare` gives a class fewer than a function.
     libraries: those without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
@@ -146,7 +146,7 @@ class Exercise:
     indistinguishable: tuple[tuple[str, str], ...] = ()
     unused_parameters: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
-    pair_runs: int = 0
+    pair_runs: int = 150
     libraries: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4

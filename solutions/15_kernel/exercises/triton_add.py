@@ -24,6 +24,7 @@ MANY = 16_411  # beyond every usual block, and not so many that one program an e
     result_type="tensor",
     forbids=("attention", "table"),
     process="own",
+    pair_runs=30,
     libraries=("triton",),
 )
 class triton_add:

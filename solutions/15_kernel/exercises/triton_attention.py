@@ -149,6 +149,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     result_type="tensor",
     forbids=("attention", "table"),
     process="own",
+    pair_runs=30,
     libraries=("triton",),
 )
 class triton_attention:

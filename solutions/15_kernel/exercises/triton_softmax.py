@@ -46,6 +46,7 @@ def _extremes(rng):
     result_type="tensor",
     forbids=("attention", "table"),
     process="own",
+    pair_runs=30,
     libraries=("triton",),
 )
 class triton_softmax:
