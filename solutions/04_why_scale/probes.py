@@ -68,7 +68,7 @@ def used(function: Any, run: Run) -> dict[str, Any]:
     """
     d_k, n_samples = run.args
     same, other = run.options["same"], run.options["other"]
-    rng = giving([same] * WORDS)
+    rng = generator_of([same] * WORDS)
     laid = bytes(rng.bit_generator.state["state"]["key"])
     results = {"all the same": _root(lambda: function(d_k, n_samples, rng))}
     end = rng.bit_generator.state["state"]
@@ -79,7 +79,7 @@ def used(function: Any, run: Run) -> dict[str, Any]:
         ("second", long // 3, 2 * long // 3),
         ("last", 2 * long // 3, long),
     ):
-        rng = giving([other if first <= i < last else same for i in range(WORDS)])
+        rng = generator_of([other if first <= i < last else same for i in range(WORDS)])
         results[f"the {name} third differs"] = function(d_k, n_samples, rng)
     return {**results, "words left": array(end["key"])}
 
@@ -93,7 +93,7 @@ def _root(measured: Callable[[], Any]) -> Any:
     return nan if is_a(value, complex) else value
 
 
-def giving(words: list[int]) -> Generator:
+def generator_of(words: list[int]) -> Generator:
     """A generator that gives these words of 32 bits first, WORDS of them: those of a Mersenne Twister's state, tempered."""
     bits = MT19937()
     state = bits.state

@@ -26,7 +26,7 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
     gradient of ones already); by_name. Parts: 'result', a set's names in order; 'set', whether it was one; 'looks' twice.
     """
     (x,), options = run.args, run.options
-    module = made(options["candidate"], T.get(x, "shape")[-1], str(T.get(x, "dtype")).removeprefix("torch."))
+    module = build_candidate(options["candidate"], T.get(x, "shape")[-1], str(T.get(x, "dtype")).removeprefix("torch."))
     module.train(options["mode"] == "train")
     if options.get("stale"):
         for parameter in module.parameters():
@@ -77,7 +77,7 @@ class Candidate(Module):
         return self.way(self, x)
 
 
-def made(name: str, d: int, dtype: str = "float32") -> Any:
+def build_candidate(name: str, d: int, dtype: str = "float32") -> Any:
     """A candidate for tokens of width d, its weights the same each time."""
     layers, way, *frozen = CANDIDATES[name]
     module, generator = Candidate(way, layers(d)), Generator().manual_seed(5)

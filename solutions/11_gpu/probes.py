@@ -38,7 +38,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     )  # an answer may be kept for the session: each case is a session of its own
     if callable(forget):
         forget()
-    with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
+    with simulated_devices(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
     if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
@@ -46,7 +46,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
+def simulated_devices(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
     """torch's answers about devices, as on a machine with those; functions imported by name obey it, too."""
     built = {"cuda": cuda != "no build", "mps": mps != "no build"}
     here = {"cuda": cuda == "here", "mps": mps == "here"}

@@ -10,7 +10,7 @@ from grader.course.declare import Case, Tensor, holds, mistake, patch
 from ..shared.library import ROW_MAXIMUM, softmax_by_hand
 
 Arrays = list[np.ndarray]
-ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
+EXTREMES = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 THREE = np.array([[[1.0, 0], [0, 1], [0, 0]]])  # keys; one of zeros is a key like any other
 
@@ -21,7 +21,9 @@ def case(key: str, title: str, arrays: Arrays, grad: str | tuple[int, ...] = "al
     return Case(key, title, tuple(Tensor(array, requires_grad=i in wanted) for i, array in enumerate(arrays)), **fields)
 
 
-def general(rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
+def alignment_cases(
+    rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]
+) -> Iterator[Case]:
     """What both exercises are tried with. learned: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
 
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:

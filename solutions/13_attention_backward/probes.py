@@ -48,7 +48,7 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
 
     def f(x: Any) -> float:
         if len(_seen.kinds) < MOST:
-            _seen.kinds[words(x)] = None
+            _seen.kinds[describe_type(x)] = None
         if not ((is_a(x, ndarray) or is_a(x, generic)) and x.dtype == float64 and x.shape == _seen.shape):
             return 0.0
         for old, value in kept:
@@ -64,7 +64,7 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
     return f
 
 
-def words(x: Any) -> str:
+def describe_type(x: Any) -> str:
     if is_a(x, ndarray) or is_a(x, generic):  # a sum of two arrays of shape () is no array any more
         return f"an array of {x.dtype} of shape {tuple(x.shape)}"
     return f"a {type(x).__name__}"

@@ -48,7 +48,7 @@ def qkv(rng: np.random.Generator, sizes: tuple[int, ...], dtype: type = np.float
     )
 
 
-def attended(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
+def forward_pass(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
     """output and logsumexp in float64, for what the backward pass is given."""
     t_q, t_k = q.shape[-2], k.shape[-2]
     scores = q.astype(float) @ k.astype(float).swapaxes(-1, -2) / np.sqrt(q.shape[-1])

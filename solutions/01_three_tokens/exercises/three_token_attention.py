@@ -7,7 +7,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ...shared.library import mistakes_of, rows_sum_to_1
-from ..shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
+from ..shared import TABLE_K, TABLE_Q, TABLE_V, describe_difference, float32_normal, nonzero_integers
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
 from .softmax_rows import softmax_rows
@@ -65,9 +65,15 @@ class three_token_attention:
                 np.array([[1.0], [2.0], [4.0]]),
             ),
         )
-        yield Case("one-query", "a single query", (whole(rng, 1, 3), whole(rng, 4, 3), whole(rng, 4, 2)))
         yield Case(
-            "one-key", "a single key: its value comes back", (whole(rng, 3, 2), whole(rng, 1, 2), whole(rng, 1, 4))
+            "one-query",
+            "a single query",
+            (nonzero_integers(rng, 1, 3), nonzero_integers(rng, 4, 3), nonzero_integers(rng, 4, 2)),
+        )
+        yield Case(
+            "one-key",
+            "a single key: its value comes back",
+            (nonzero_integers(rng, 3, 2), nonzero_integers(rng, 1, 2), nonzero_integers(rng, 1, 4)),
         )
         yield Case(
             "whole",
@@ -83,7 +89,11 @@ class three_token_attention:
             "more queries than keys",
             (rng.normal(size=(12, 18)), rng.normal(size=(2, 18)), rng.normal(size=(2, 5))),
         )
-        yield Case("float32", "float32 inputs", (single(rng, 3, 6), single(rng, 5, 6), single(rng, 5, 4)))
+        yield Case(
+            "float32",
+            "float32 inputs",
+            (float32_normal(rng, 3, 6), float32_normal(rng, 5, 6), float32_normal(rng, 5, 4)),
+        )
         yield Case("seen-again", "shapes seen before, new numbers", tuple(rng.normal(size=a.shape) for a in (q, k, v)))
         yield Case(
             "by-name",
@@ -101,13 +111,13 @@ class three_token_attention:
 
     @holds("reordering keys and values together changes no output", cases=("random", "reversed"))
     def order(case, parts, reverse, reversed_parts):
-        return unlike(parts["output"], reversed_parts["output"]) or unlike(
+        return describe_difference(parts["output"], reversed_parts["output"]) or describe_difference(
             parts["weights"], reversed_parts["weights"][:, ::-1]
         )
 
     @holds("with the identity matrix as V the output equals the weights", cases=("identity",))
     def identity(case, parts):
-        return unlike(parts["weights"], parts["output"])
+        return describe_difference(parts["weights"], parts["output"])
 
     hints = (
         "Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",

@@ -8,7 +8,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.readings import flag, numbers
 from grader.worker.values import Part
 
-from ..cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
+from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, one_decimal
 from ..shared import MISTAKES, divided_by, item_alone, row_at_fault, unordered
 
 
@@ -37,11 +37,11 @@ class attention_einsum:
             tuple(a[None].astype(int) for a in TWO_QUERIES),
         )
         yield from batches(rng)
-        yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
+        yield Case("whole-again", "whole numbers, other sizes", integer_qkv(rng, (3,), 2, 6, 4, 5))
         yield Case(
             "by-einsum",
             "two queries, three keys, twice, each result of np.einsum changed in turn",
-            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))),
+            tuple(one_decimal(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))),
             probe="probes.by_einsum",
             reading=read_einsum,
         )

@@ -4,12 +4,12 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..cases import Arrays, short
+from ..cases import Arrays, one_decimal
 
 
 def _drawn(rng: np.random.Generator, x_shape: tuple[int, ...], d_k: int, d_v: int) -> Arrays:
     d_model = x_shape[-1]
-    return tuple(short(rng, *shape) for shape in (x_shape, (d_model, d_k), (d_model, d_k), (d_model, d_v)))
+    return tuple(one_decimal(rng, *shape) for shape in (x_shape, (d_model, d_k), (d_model, d_k), (d_model, d_v)))
 
 
 def all_three(product: str):
@@ -37,7 +37,7 @@ class project_qkv:
         batch = _drawn(rng, (2, 5, 3), 4, 6)
         yield Case("batch", "two sentences of five tokens", batch)
         changed = batch[0].copy()
-        changed[1, 2] += 1 + short(rng, 3) ** 2  # every number of the token changes
+        changed[1, 2] += 1 + one_decimal(rng, 3) ** 2  # every number of the token changes
         yield Case("one-token-changed", "the same batch with one token changed", (changed, *batch[1:]))
         for key, title, x_shape, d_k, d_v in (
             ("seen-again", "the same shapes, new numbers", (2, 5, 3), 4, 6),

@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..cases import TABLE, TWO_QUERIES, batches, drawn, extremes, keys_apart, near, whole
+from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, qkv_with_scores, random_qkv
 from ..shared import MISTAKES, ROOT, divided_by, item_alone, row_at_fault, softmax_over, unordered
 
 KEYS = "k.swapaxes(-1, -2)"
@@ -29,24 +29,24 @@ class scaled_dot_product_attention:
         yield Case("table", "the three-token table of lesson 01", TABLE)
         yield Case("small", "one sentence, two queries, three keys", TWO_QUERIES)
         yield from batches(rng)
-        yield Case("heads", "two sentences with three heads each", drawn(rng, (2, 3), 4, 5, 6, 7))
-        q, k, v = drawn(rng, (1, 1), 3, 2, 5, 4)
+        yield Case("heads", "two sentences with three heads each", random_qkv(rng, (2, 3), 4, 5, 6, 7))
+        q, k, v = random_qkv(rng, (1, 1), 3, 2, 5, 4)
         yield Case(
             "one-head",
             "two leading dimensions of size one, whole numbers in q alone",
             (np.rint(2 * q).astype(int), k, v),
         )
-        yield Case("square-heads", "two leading dimensions, equal sizes", drawn(rng, (3, 3), 3, 3, 3, 3))
-        yield Case("whole-matrix", "whole numbers, no batch", whole(rng, (), 2, 4, 3, 5))
-        yield Case("whole-heads", "whole numbers, two leading dimensions", whole(rng, (2, 3), 5, 4, 6, 1))
-        q, k, v = drawn(rng, (2,), 4, 3, 6, 5)
+        yield Case("square-heads", "two leading dimensions, equal sizes", random_qkv(rng, (3, 3), 3, 3, 3, 3))
+        yield Case("whole-matrix", "whole numbers, no batch", integer_qkv(rng, (), 2, 4, 3, 5))
+        yield Case("whole-heads", "whole numbers, two leading dimensions", integer_qkv(rng, (2, 3), 5, 4, 6, 1))
+        q, k, v = random_qkv(rng, (2,), 4, 3, 6, 5)
         yield Case("by-name", "arguments given by name", kwargs={"v": v, "k": k, "q": q})
         yield from extremes(rng)
         for key, title, centre, t_k in (
             ("large-matrix", "rows of scores far apart without a batch", [-1000.0, 1000.0], 3),
             ("large-heads", "rows of scores far apart with two leading dimensions", [[[9900.0, -9900.0]] * 3] * 2, 4),
         ):
-            yield Case(key, title, near(rng, np.array(centre), t_k, 5), stage="extremes")
+            yield Case(key, title, qkv_with_scores(rng, np.array(centre), t_k, 5), stage="extremes")
         yield keys_apart(rng)
 
     @holds("each row of weights sums to 1, none negative")

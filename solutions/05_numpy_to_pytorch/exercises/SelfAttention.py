@@ -9,7 +9,7 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import items_apart, rows_sum_to_1
-from ..shared import ROOM, attention_mistakes
+from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
 LAYERS = ("w_q", "w_k", "w_v")
@@ -51,7 +51,7 @@ def _large() -> Iterator[Case]:
         state = {"w_q.weight": size * embed, "w_k.weight": 70 * embed, "w_v.weight": values}
         if key == "larger":
             x[0, 1] /= 2  # now the greatest scores of its rows differ
-        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=ROOM)
+        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=EXTREMES)
 
 
 def each(old: str, new: str):

@@ -8,7 +8,7 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import ROW_MAXIMUM, invariant, items_apart, rows_sum_to_1, softmax_by_hand
-from ..shared import ROOM, attention_mistakes
+from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 
@@ -27,14 +27,14 @@ def _large() -> Iterator[Case]:
     q = np.array([[100.0, 0, 0, 0], [-100, 0, 0, 0]])
     k = np.array([[100.0, 0, 0, 0], [99, 0, 0, 0], [100, 0, 0, 0]])
     v = np.array([[1.0, 2, 3, 4, 5], [5, 4, 3, 2, 1], [0, 1, 0, -1, 0]])
-    yield _case("large", "scores of ±5000 after scaling, a tie among them", [q, k, v], **ROOM)
+    yield _case("large", "scores of ±5000 after scaling, a tie among them", [q, k, v], **EXTREMES)
     near = np.array([[100.0, 1, 0, 0], [100, 0, 1, 0], [100, 0, 0, 2]])
     large32 = [array.astype(np.float32) for array in (q + [[0, 1, 2, 1], [0, -1, 1, 1]], near, v)]
-    yield _case("large float32", "scores near ±5000 that differ little, float32", large32, "", **ROOM)
+    yield _case("large float32", "scores near ±5000 that differ little, float32", large32, "", **EXTREMES)
     one_sided = np.array([[0.0, 0, 0, 0], [-100, 0, 0, 0], [-50, 0, 0, 0]])
-    yield _case("one-sided", "scores from −5000 to 5000", [q, one_sided, v], "", **ROOM)
+    yield _case("one-sided", "scores from −5000 to 5000", [q, one_sided, v], "", **EXTREMES)
     heads = [np.stack(pair) for pair in ((q, -q), (k, -k), (v, v + 1))]
-    yield _case("large batch", "a batch with scores of ±5000", heads, "", **ROOM)
+    yield _case("large batch", "a batch with scores of ±5000", heads, "", **EXTREMES)
 
 
 @exercise(

@@ -9,7 +9,7 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from ...shared.library import after_earlier_calls, fused_shapes, invariant, items_apart, random_parameters
-from ..operator import called
+from ..operator import first_call
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -20,7 +20,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="probes.fast", options=options, names=("x",), reading=called, **fields)
+    return Case(key, title, inputs, probe="probes.fast", options=options, names=("x",), reading=first_call, **fields)
 
 
 def _drawn(

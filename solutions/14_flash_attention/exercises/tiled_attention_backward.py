@@ -10,7 +10,19 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
-from ..shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
+from ..shared import (
+    MASKS,
+    NO_SKIP,
+    SCALED,
+    SIZES,
+    Array,
+    forward_pass,
+    many_tiles,
+    qkv,
+    settings,
+    small_memory,
+    tensors,
+)
 
 
 def _case(
@@ -23,7 +35,7 @@ def _case(
     **fields: Any,
 ) -> Case:
     q, k, v = arrays
-    output, logsumexp = (part.astype(q.dtype) for part in attended(q, k, v, causal))
+    output, logsumexp = (part.astype(q.dtype) for part in forward_pass(q, k, v, causal))
     grad = (
         rng.normal(size=output.shape) if output.size > 1 else np.ones(output.shape)
     )  # a single number can be followed by hand

@@ -8,7 +8,7 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
 from .. import readings
-from ..shared import any_weights, causal_weights
+from ..shared import causal_weights, unmasked_weights
 
 MIXED = "mixed = 0.5 * weights.mean(dim=1) + 0.5 * identity"
 MEAN = "weights.mean(dim=1)"
@@ -32,10 +32,10 @@ class attention_rollout:
         yield case("sizes", "four layers, all sizes different", 2, 3, 5, 4)
         yield case("seen-again", "the same sizes, new numbers", 2, 3, 5, 4)
         yield case("one-layer", "one layer", 2, 3, 4, 1)
-        yield case("one-head", "three layers of one head, without a mask", 2, 1, 4, 3, any_weights)
+        yield case("one-head", "three layers of one head, without a mask", 2, 1, 4, 3, unmasked_weights)
         yield case("square", "as many items as heads, tokens and layers", 3, 3, 3, 3)
-        yield case("unmasked", "three layers without a mask", 2, 4, 6, 3, any_weights)
-        yield case("deep", "nine layers", 2, 2, 4, 9, any_weights)
+        yield case("unmasked", "three layers without a mask", 2, 4, 6, 3, unmasked_weights)
+        yield case("deep", "nine layers", 2, 2, 4, 9, unmasked_weights)
         yield case("long", "two layers of eighteen tokens", 2, 3, 18, 2)
         yield case("named", "three layers, passed by name", 2, 2, 5, 3, options={"by_name": True})
         yield on_another_device(case("sizes", "four layers, all sizes different", 2, 3, 5, 4))

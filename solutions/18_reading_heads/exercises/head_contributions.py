@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import fused_shapes, on_another_device, random_parameters, scale_mistakes
 from .. import readings
-from ..shared import attended
+from ..shared import attention_output
 
 SPLIT = "q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))"
 HIDE = "scores.masked_fill(future, -torch.inf)"
@@ -56,7 +56,10 @@ class head_contributions:
 
     @holds("the heads' contributions sum to module(x)")
     def whole(case, parts):
-        result, expected = parts["result"], attended(case.options["state"], case.args[0].array, case.options["heads"])
+        result, expected = (
+            parts["result"],
+            attention_output(case.options["state"], case.args[0].array, case.options["heads"]),
+        )
         gap = np.abs(result.sum(axis=1) - expected)
         at = np.unravel_index(gap.argmax(), gap.shape)
         if gap[at] < 1e-3 * max(1.0, np.abs(expected).max()):

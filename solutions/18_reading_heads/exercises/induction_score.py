@@ -7,7 +7,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
-from ..shared import any_weights, causal_weights, sure_weights, tensor
+from ..shared import causal_weights, one_hot_weights, tensor, unmasked_weights
 
 ROWS = "i = torch.arange(period, weights.shape[-1], device=weights.device)"
 PICK = "weights[:, :, i, i - period + 1]"
@@ -34,10 +34,10 @@ class induction_score:
         yield case("one-head", "one head, period 3", 3, 1, 7, 3)
         yield case("square", "as many items as heads and tokens", 5, 5, 5, 2)
         yield case("long", "twenty-four tokens, period 9", 2, 3, 24, 9)
-        yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, any_weights)
+        yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, unmasked_weights)
         for i, (b, h, t, period) in enumerate(((2, 2, 8, 2), (2, 3, 11, 4), (3, 2, 9, 3), (4, 1, 10, 2))):
             title = f"{t} tokens, period {period}, each row with all its weight in one place"
-            yield case(f"in-one-place-{i}", title, b, h, t, period, sure_weights)
+            yield case(f"in-one-place-{i}", title, b, h, t, period, one_hot_weights)
         sure = np.zeros((2, 3, 9, 9))
         sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]

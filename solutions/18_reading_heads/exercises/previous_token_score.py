@@ -7,7 +7,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
-from ..shared import causal_weights, sure_weights, tensor
+from ..shared import causal_weights, one_hot_weights, tensor
 
 DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
 RETURN = "return back.mean(dim=(0, -1))"
@@ -35,7 +35,7 @@ class previous_token_score:
         yield case("many", "five items, nine heads, seven tokens", 5, 9, 7)
         for i, (b, h, t) in enumerate(((2, 2, 6), (2, 3, 8), (3, 2, 7), (4, 1, 9))):
             yield case(
-                f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights
+                f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, one_hot_weights
             )
         yield on_another_device(case("sizes", "all sizes different", 2, 3, 5))
 
