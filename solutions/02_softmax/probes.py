@@ -27,7 +27,7 @@ from grader.worker.probes import Run, call_function, mark_result
 __builtins__ = BUILTINS
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls find_failure(candidate). options: candidate, one of CANDIDATES; by_name.
 
     Parts: 'calls of the candidate', and 'result'.

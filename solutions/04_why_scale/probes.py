@@ -18,7 +18,7 @@ MORE = 20  # calls with more samples
 WORDS = 624  # of a Mersenne Twister's state, which come out before the first new one
 
 
-def sampled(function: Any, run: Run) -> dict[str, Any]:
+def samples(function: Any, run: Run) -> dict[str, Any]:
     """Calls function(d_k, n_samples, rng).
 
     options: seed (of the generator); count, True for what more calls give: the generator in the same state while NumPy's
@@ -60,7 +60,7 @@ def small_samples(function: Any, run: Run) -> dict[str, Any]:
     return {"results": numbers, "states": [*states, *_states(rng)]}
 
 
-def used(function: Any, run: Run) -> dict[str, Any]:
+def generator_use(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of numbers that are all the same, and of those of which a third differs.
 
     options: same, other (words of 32 bits that the generator gives). 'words left': those of the generator's state after the

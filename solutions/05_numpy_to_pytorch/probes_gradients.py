@@ -19,7 +19,7 @@ T = of_torch()
 Layers = dict[str, Any]
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls parameters_without_gradient(module, x), and reads before and after what the module consists of.
 
     args: x (B, T, d). options: candidate, one of CANDIDATES; mode ('train' or 'eval'); stale (True: every parameter has a

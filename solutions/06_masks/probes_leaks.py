@@ -26,7 +26,7 @@ randn, softmax, stack, cat, zeros_like, relu = (
 )
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls leaks(attention, x). args: x (T, d) in float64. options: candidate, one of CANDIDATES; by_name.
 
     Parts: 'calls of attention', and 'result'.

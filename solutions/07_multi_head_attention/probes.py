@@ -30,7 +30,7 @@ class Mine(Module):
             self.register_buffer("calls", torch.zeros(()))
 
 
-def copied(function: Any, run: Run) -> dict[str, Any]:
+def weight_copy(function: Any, run: Run) -> dict[str, Any]:
     """What the call leaves in the module, and in the original.
 
     options: init (d_model, num_heads and, where it is another module of these attributes, True), mine and original (weights by

@@ -224,7 +224,7 @@ class Stepping(torch.optim.Optimizer):
         return loss
 
 
-def stepped(function: Any, run: Run) -> dict[str, Any]:
+def training_step(function: Any, run: Run) -> dict[str, Any]:
     """What a step of training does to a model and its optimizer, the last of several.
 
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that

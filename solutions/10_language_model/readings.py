@@ -118,7 +118,7 @@ def flagged(part: Part) -> bool:
     return bool(numbers(part).any())
 
 
-def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+def training_step(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What a step of training did, one step after the other; what it should be is worked out here, without autograd."""
     if flagged(parts["graph"]):
         raise ContractError(

@@ -14,7 +14,7 @@ __builtins__ = BUILTINS
 MOST = 10
 
 
-def measured(function: Any, run: Run) -> dict[str, Any]:
+def gradient_calls(function: Any, run: Run) -> dict[str, Any]:
     """Calls numerical_gradient(f, x[, step]) with an f of the probe's own.
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x

@@ -14,7 +14,7 @@ __builtins__ = BUILTINS
 Gradients = tuple[Any, ...]
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls wrong_gradients(forward, backward, inputs, grad_output).
 
     args: the inputs, then grad_output. options: claim, one of CLAIMS; by_name. Parts: 'result'.

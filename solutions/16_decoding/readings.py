@@ -15,7 +15,7 @@ LENGTHS = "len(cache) at first and after each append"
 FED = "tokens in each call of the model"
 
 
-def appended(case: Case, parts: Parts) -> dict[str, Part]:
+def appends(case: Case, parts: Parts) -> dict[str, Part]:
     """What a cache gave after each append, what its length was, and in whose memory all that lies.
 
     An append of more tokens than there was room for should have been refused, and counts nothing.
@@ -60,7 +60,7 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
     }
 
 
-def placed(case: Case, parts: Parts) -> dict[str, Part]:
+def memory_devices(case: Case, parts: Parts) -> dict[str, Part]:
     """Whether the memory for max_len tokens was allocated on the device that was asked for.
 
     parts: where ('device size device size …', of every tensor that there was once the cache was made); held (the same, of those
@@ -81,7 +81,7 @@ def _sizes(part: Part) -> list[tuple[str, int]]:
     return [(device, int(size)) for device, size in zip(words[::2], words[1::2], strict=True)]
 
 
-def written(case: Case, parts: Parts) -> dict[str, Part]:
+def generation(case: Case, parts: Parts) -> dict[str, Part]:
     """How a model with a cache was used by a loop, and what the loop wrote."""
     calls = numbers(parts["calls"]).reshape(-1, 3).astype(np.int64)  # of each: which cache, rows, tokens
     t, new = case.args[0].array.shape[1], case.args[1]

@@ -12,7 +12,7 @@ __builtins__ = BUILTINS
 T = of_torch()
 
 
-def made(cls: Any, run: Run) -> dict[str, Any]:
+def construction(cls: Any, run: Run) -> dict[str, Any]:
     """Builds the module and runs nothing: what must be refused is refused then."""
     build(cls, run.options)
     return {"a module was built, and nothing refused": True}
@@ -24,7 +24,7 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
     return {**parts, "state_dict": " ".join(T.state_dict_names(build(cls, run.options)))}
 
 
-def grown(cls: Any, run: Run) -> dict[str, Any]:
+def longer_input(cls: Any, run: Run) -> dict[str, Any]:
     """What the module makes of x after it has seen only x's first tokens, and after another module with another base has run."""
     (x,), (*sizes, base) = run.args, run.options["init"]
     made = build(cls, run.options).eval()

@@ -79,7 +79,7 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     }
 
 
-def rolled(function: Any, run: Run) -> dict[str, Any]:
+def rollout(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of a list of tensors, and how it leaves them.
 
     args: the list. Parts: 'result'; 'before' and 'after', which objects the list holds; 'layers', the numbers of those before.

@@ -75,7 +75,7 @@ class Noted:
         return None
 
 
-def ablated(function: Any, run: Run) -> dict[str, Any]:
+def ablation(function: Any, run: Run) -> dict[str, Any]:
     """Calls loss_without_head(model, ids, layer, head, …), and reads before and after what the model consists of.
 
     args: (ids, layer, head), and mean where it is passed. options: init (of `LanguageModel`), state (weights by name), mode

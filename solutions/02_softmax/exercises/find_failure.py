@@ -134,7 +134,7 @@ class find_failure:
             yield Case(
                 f"candidate-{number}",
                 f"a {kind} softmax: {name}",
-                probe="probes.searched",
+                probe="probes.on_candidates",
                 reading=_read,
                 options={"candidate": name, **by_name},
             )

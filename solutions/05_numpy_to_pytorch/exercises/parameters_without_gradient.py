@@ -151,7 +151,7 @@ class parameters_without_gradient:
                 key,
                 f"a module: {candidate}",
                 (Tensor(x, None, number % 7 == 5),),
-                probe="probes_gradients.searched",
+                probe="probes_gradients.on_candidates",
                 reading=_read,
                 names=("x",),
                 options={"candidate": candidate, "mode": mode, **more},

@@ -108,7 +108,7 @@ class leaks:
                 key,
                 f"an attention that {kind}: {name}",
                 (x,),
-                probe="probes_leaks.searched",
+                probe="probes_leaks.on_candidates",
                 reading=_read,
                 names=("x",),
                 options={"candidate": name, **more},

@@ -78,7 +78,7 @@ class copy_torch_weights:
             yield Case(
                 f"copy-{i}",
                 title,
-                probe="probes.copied",
+                probe="probes.weight_copy",
                 options=options | ({"by_name": True} if i == 2 else {}),
                 reading=_left,
             )

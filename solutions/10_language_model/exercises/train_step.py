@@ -73,10 +73,10 @@ class train_step:
                 title,
                 (ids,),
                 kwargs,
-                probe="probes.stepped",
+                probe="probes.training_step",
                 options=options,
                 names=("ids",),
-                reading=readings.stepped,
+                reading=readings.training_step,
             )
 
         yield case("small", "a model of three tokens, its gradients small", 1, 3, 3, 0.5)

@@ -79,7 +79,7 @@ class numerical_gradient:
                 key,
                 title,
                 (x, *step),
-                probe="probes.measured",
+                probe="probes.gradient_calls",
                 options=options,
                 names=("x", "step")[: 1 + len(step)],
                 rtol=rtol,

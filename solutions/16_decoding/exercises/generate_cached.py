@@ -47,10 +47,10 @@ class generate_cached:
                 key,
                 title,
                 (Tensor(rng.integers(0, vocabulary, size=(b, t))), new),
-                probe="probes.written",
+                probe="probes.generation",
                 options=options,
                 names=("ids", "max_new_tokens"),
-                reading=readings.written,
+                reading=readings.generation,
             )
 
         yield case("small", "two new tokens after three", 1, 3, 2)

@@ -146,7 +146,7 @@ class GroupedQuerySelfAttention:
             1,
             50.0,
         )
-        yield replace(grown, probe="probes.grown", reading=None)
+        yield replace(grown, probe="probes.longer_input", reading=None)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
         yield after_earlier_calls(rng, used, (1, 3, 12), (2, 4, 12))
         sizes = {"num_kv_heads": 2, "num_heads": 6, "d_model": 24, "base": 70.0}
@@ -173,7 +173,7 @@ class GroupedQuerySelfAttention:
                 f"refused-{d}-{heads}-{kv_heads}",
                 says,
                 (Tensor(rng.normal(size=(1, 2, d)).astype(np.float32)),),
-                probe="probes.made",
+                probe="probes.construction",
                 options={"init": (d, heads, kv_heads)},
                 names=("x",),
                 raises="ValueError",

@@ -114,7 +114,7 @@ class LlamaBlock:
                 "refused-" + "-".join(map(str, sizes)),
                 says,
                 (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
-                probe="probes.made",
+                probe="probes.construction",
                 options={"init": sizes},
                 names=("x",),
                 raises="ValueError",

@@ -181,5 +181,5 @@ class attention_rollout:
 
 def _case(key: str, title: str, layers: list[np.ndarray], **more: Any) -> Case:
     return Case(
-        key, title, ([Tensor(layer) for layer in layers],), probe="probes.rolled", reading=readings.rolled, **more
+        key, title, ([Tensor(layer) for layer in layers],), probe="probes.rollout", reading=readings.rollout, **more
     )

@@ -109,7 +109,7 @@ class loss_without_head:
                 key,
                 title,
                 (Tensor(rng.integers(0, v, size=(b, t))), *where),
-                probe="probes_ablation.ablated",
+                probe="probes_ablation.ablation",
                 options=options,
                 names=("ids", "layer", "head", "mean"),
                 raises=raises,
