@@ -66,7 +66,7 @@ HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|
 def gpu() -> str:
     """What `make gpu` measured last, in one sentence."""
     figures = open_course().module("11_gpu.figures")
-    runs = figures.stored()
+    runs = figures.stored_runs()
     if not runs:
         return "No run on a GPU is stored yet: `make gpu` makes one, on a computer with a GPU."
     run, t = runs[-1], "2048"

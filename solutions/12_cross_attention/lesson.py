@@ -109,7 +109,7 @@ if passed(rnn_states):
         nn.init.orthogonal_(layer.weight_hh_l0)  # turns the state, and keeps its length
         curves["an orthogonal w_h"].append(felt(layer, x))
     default, orthogonal = ([(curve[19] / curve[0]).item() for curve in each] for each in curves.values())
-    figures.cross_attention.fading(curves)
+    figures.cross_attention.token_influence(curves)
 
 # %% [markdown]
 # With torch's default weights, token 19, the last one read, counts between {{ min(default) / 1e6:.1f; it > 0.1 }} million and
@@ -394,7 +394,7 @@ if passed(additive_attention):
 if passed(additive_attention):
     shown = [read("la voiture bleue"), read("un petit chat noir et la maison blanche")]
     said, small = " ".join(shown[0][1]), shown[0][2].tolist()
-    figures.cross_attention.aligned(shown, "In most rows the decoder looks at the word that it translates")
+    figures.cross_attention.word_alignment(shown, "In most rows the decoder looks at the word that it translates")
 
 # %% [markdown]
 # Nobody told the translator which words belong together: it was given pairs of sentences. We trained it with five
@@ -509,7 +509,7 @@ def across(words, hidden=""):
 # %% role="demo"
 mapped = [across("la voiture bleue"), across("un petit chat noir et la maison blanche")]
 written, newest = " ".join(mapped[0][1]), mapped[0][2].tolist()
-figures.cross_attention.aligned(mapped, "The Transformer may look at a neighbor of the word that it translates")
+figures.cross_attention.word_alignment(mapped, "The Transformer may look at a neighbor of the word that it translates")
 
 # %% [markdown]
 # It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the
