@@ -559,11 +559,11 @@ if passed(additive_attention):
     drawn, fresh = dates.written(seed=0), dates.fresh(1000)  # none of the fresh ones is in the training
 
     def date_pairs():
-        return dates.encoded([next(drawn) for _ in range(64)])
+        return dates.encode([next(drawn) for _ in range(64)])
 
     def score(model):
         """How many of the fresh dates are right to the last character, and the weights (1000, 10, 18) or None."""
-        source, target = dates.encoded(fresh)
+        source, target = dates.encode(fresh)
         with torch.no_grad():
             written, maps = translate(model, source, 10)
         right = (written.argmax(dim=-1) == target).all(dim=-1).sum().item()
@@ -580,8 +580,8 @@ if passed(additive_attention):
 if passed(additive_attention):
     texts = ["3 March 2021", "Mar 3, 2021"]
     with torch.no_grad():
-        scores, weights = translate(dater, dates.encoded([(text, "0000-00-00") for text in texts])[0], 10)
-    written = [dates.decoded(row) for row in scores.argmax(dim=-1)]
+        scores, weights = translate(dater, dates.encode([(text, "0000-00-00") for text in texts])[0], 10)
+    written = [dates.decode(row) for row in scores.argmax(dim=-1)]
     figures.cross_attention.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks at the part it is writing")
     largest = maps.max(dim=-1).values.mean(dim=0)  # (10,): of each character's row
     assert largest[3] > 0.7 and largest[4] < largest[3]

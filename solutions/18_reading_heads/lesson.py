@@ -169,7 +169,7 @@ characters = sorted(set(text))
 held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
 windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
 torch.manual_seed(17)
-small = heads.trained(Small(len(characters)), figures.language_model.checkpoint())
+small = heads.load_checkpoint(Small(len(characters)), figures.language_model.checkpoint())
 
 real = smollm2.load() if smollm2.available() else None
 run = heads.stored_run()
