@@ -19,7 +19,7 @@ def row_at_fault(weights: np.ndarray, name: str) -> str | None:
     return f"Row {worst if len(worst) > 1 else worst[0]} of {name} sums to {sums[worst]:.4g}."
 
 
-def item_alone(part: str) -> Property:
+def batch_independence(part: str) -> Property:
     """For cases of `batches`; part: the name of the output."""
     return invariant(
         "another item 0 leaves item 1 as it was",
@@ -30,7 +30,7 @@ def item_alone(part: str) -> Property:
     )
 
 
-def unordered(part: str) -> Property:
+def key_order_invariance(part: str) -> Property:
     """For cases of `batches`; part: the name of the output."""
     return invariant(
         "the order of the keys, with their values, makes no difference",

@@ -101,7 +101,7 @@ def invariant(
     return Property(title, check, cases)
 
 
-def items_apart(before: str, after: str, part: str = "output") -> Property:
+def batch_independence(before: str, after: str, part: str = "output") -> Property:
     """For two cases that differ in item 0 of the batch alone."""
     return invariant(
         "one item of a batch does not affect another",

@@ -9,7 +9,7 @@ from grader.course.readings import flag, numbers
 from grader.worker.values import Part
 
 from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, one_decimal
-from ..shared import MISTAKES, divided_by, item_alone, row_at_fault, unordered
+from ..shared import MISTAKES, batch_independence, divided_by, key_order_invariance, row_at_fault
 
 
 def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -52,7 +52,7 @@ class attention_einsum:
     def identity(case, parts):
         return row_at_fault(parts["result"], "output (with v the identity it is the weights)")
 
-    alone, order = item_alone("result"), unordered("result")
+    alone, order = batch_independence("result"), key_order_invariance("result")
 
     hints = (
         "Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",

@@ -5,7 +5,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, qkv_with_scores, random_qkv
-from ..shared import MISTAKES, ROOT, divided_by, item_alone, row_at_fault, softmax_over, unordered
+from ..shared import MISTAKES, ROOT, batch_independence, divided_by, key_order_invariance, row_at_fault, softmax_over
 
 KEYS = "k.swapaxes(-1, -2)"
 SCORES, OUTPUT = f"scores = q @ {KEYS} /", "output = weights @ v"
@@ -53,7 +53,7 @@ class scaled_dot_product_attention:
     def rows(case, parts):
         return row_at_fault(parts["weights"], "weights")
 
-    alone, order = item_alone("output"), unordered("output")
+    alone, order = batch_independence("output"), key_order_invariance("output")
 
     @holds("with the identity as v the output is the weights", cases=("identity",))
     def identity(case, parts):

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import items_apart, rows_sum_to_1
+from ...shared.library import batch_independence, rows_sum_to_1
 from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
@@ -120,7 +120,7 @@ class SelfAttention:
         gap = np.abs(parts["output"][:, ORDER] - changed["output"]).max()
         return None if gap < 1e-4 else f"Reordering the tokens changed an output by up to {gap:.4g}."
 
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
     hints = (
         "A module makes what is learned in its constructor and uses it in `forward`. What does self-attention learn?",

@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, invariant, items_apart, rows_sum_to_1, softmax_by_hand
+from ...shared.library import ROW_MAXIMUM, batch_independence, invariant, rows_sum_to_1, softmax_by_hand
 from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
@@ -85,7 +85,7 @@ class attention_torch:
         ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",
     )
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
     @holds("v = identity returns the weights", cases=("identity",))
     def identity(case, parts):

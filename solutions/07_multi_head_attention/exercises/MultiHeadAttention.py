@@ -10,9 +10,9 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from ...shared.library import (
     ROW_MAXIMUM,
+    batch_independence,
     hidden_gets_no_weight,
     invariant,
-    items_apart,
     normal,
     random_mask,
     rows_sum_to_1,
@@ -189,7 +189,7 @@ class MultiHeadAttention:
         ("keys", "keys reordered"),
         "keys and values came in another order, and the output moved by {gap}.",
     )
-    items = items_apart("keys", "item changed")
+    items = batch_independence("keys", "item changed")
 
     hints = (
         "Which of the steps project → split → scores → softmax → weighted sum → merge → project need to know that there are heads?",

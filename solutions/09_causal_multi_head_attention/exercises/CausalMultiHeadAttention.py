@@ -9,9 +9,9 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import (
     ROW_MAXIMUM,
+    batch_independence,
     earlier_inputs,
     fused_shapes,
-    items_apart,
     random_parameters,
     scale_mistakes,
     softmax_by_hand,
@@ -194,7 +194,7 @@ class CausalMultiHeadAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
 
-    apart = items_apart("after", "other item")
+    apart = batch_independence("after", "other item")
 
     hints = (
         "The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",

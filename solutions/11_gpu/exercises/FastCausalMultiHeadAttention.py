@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_earlier_calls, fused_shapes, invariant, items_apart, random_parameters
+from ...shared.library import after_earlier_calls, batch_independence, fused_shapes, invariant, random_parameters
 from ..operator import first_call
 
 
@@ -168,7 +168,7 @@ class FastCausalMultiHeadAttention:
         "replacing the tokens from the ninth on changed an earlier output by up to {gap}.",
         of=lambda output: output[:, :8],
     )
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
     hints = (
         "Of lesson 09's forward, which lines does the operator replace, and which stay as they are?",

@@ -11,10 +11,10 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
 from ..shared import (
-    MASKS,
+    CASE_SIZES,
+    MASK_MISTAKES,
     NO_SKIP,
     SCALED,
-    SIZES,
     Array,
     forward_pass,
     many_tiles,
@@ -104,7 +104,7 @@ class tiled_attention_backward:
             2,
             False,
         )
-        for key, title, sizes, block_size, causal in SIZES:
+        for key, title, sizes, block_size, causal in CASE_SIZES:
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal)
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
@@ -176,7 +176,7 @@ class tiled_attention_backward:
         "BW2": patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
-        **MASKS,
+        **MASK_MISTAKES,
         "MK3": (patch(FILL, "0.0)\n            weights"), patch(FILL, "0.0)\n            weights") + NO_SKIP),
         "MK4": patch(FILL, "-100.0)\n            weights"),
         "FB1": mistake(

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import after_earlier_calls, items_apart, on_another_device, random_parameters
+from ...shared.library import after_earlier_calls, batch_independence, on_another_device, random_parameters
 from .. import readings
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
@@ -186,7 +186,7 @@ class GroupedQuerySelfAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
 
-    apart = items_apart("after", "other item")
+    apart = batch_independence("after", "other item")
 
     hints = (
         "With 9 query heads and 3 KV heads: which KV head does query head 4 read, and how do you copy the keys so that they "
