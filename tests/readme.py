@@ -65,7 +65,8 @@ HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|
 
 def gpu() -> str:
     """What `make gpu` measured last, in one sentence."""
-    runs = open_course().module("11_gpu.figures").stored()
+    figures = open_course().module("11_gpu.figures")
+    runs = figures.stored_runs()
     if not runs:
         return "No run on a GPU is stored yet: `make gpu` makes one, on a computer with a GPU."
     run, t = runs[-1], "2048"
@@ -73,7 +74,7 @@ def gpu() -> str:
     way = {name: f"{ms:.2f}" for name, ms in run["ways"].items() if not isinstance(ms, str)}
     assert "kernel" not in run or t.replace("2", "2,", 1) in run["shape"], "both lessons measure the same shape"
     return (
-        f"Lesson 11's attention as `make gpu` measured it on {run['machine'].split(',')[0]} with torch {run['torch'].split('+')[0]} on "
+        f"Lesson 11's attention as `make gpu` measured it on {figures.card(run)} with torch {run['torch'].split('+')[0]} on "
         f"{run['date']}, in milliseconds ({run['shape']}): eager {way['eager']}, compiled {way['compiled']}, {kernel}"
         f"FlexAttention {way['FlexAttention']}, fused {way['fused']}."
     )

@@ -85,13 +85,13 @@ def dead(text: str) -> list[str]:
     return missing
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_what_is_named_exists(path):
     assert [name for text in prose(path.read_text(encoding="utf-8")) for name in dead(text)] == []
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize(
     "text", ["see worker/probes.py", "calls.py", "as `model.Property` says", "Raises: protocol.Wire"]
 )
@@ -99,7 +99,7 @@ def test_what_does_not_exist_is_found(text):
     assert len(dead(text)) == 1
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize(
     "text", ["worker/watch.py", "figures/lesson_NN.py", "protocol.WireError", "an nn.Module", "i.e. k.T"]
 )

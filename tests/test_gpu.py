@@ -45,7 +45,7 @@ def test_what_cannot_run_says_why_in_one_line(figures, error, reason):
 
 def test_what_runs_comes_back(figures):
     assert figures.attempt(lambda: 1.5) == 1.5
-    assert (figures.said(1.5, "ms"), figures.said(1234.0, "ms"), figures.said("too old", "ms")) == (
+    assert (figures.with_unit(1.5, "ms"), figures.with_unit(1234.0, "ms"), figures.with_unit("too old", "ms")) == (
         "1.5 ms",
         "1,234 ms",
         "not here: too old",
@@ -55,23 +55,23 @@ def test_what_runs_comes_back(figures):
 def test_a_run_is_stored_once_a_machine(figures, tmp_path, monkeypatch):
     path = tmp_path / "runs.json"
     monkeypatch.setattr(figures, "RUN", {})
-    assert figures.stored(path) == []
-    figures.keep("ways", {"eager": 2.0, "fused": 1.0, "compiled": "no C++ compiler"})
-    figures.keep("shape", "2,048 tokens")
+    assert figures.stored_runs(path) == []
+    figures.record("ways", {"eager": 2.0, "fused": 1.0, "compiled": "no C++ compiler"})
+    figures.record("shape", "2,048 tokens")
     for _ in range(2):
         figures.store(path)
     monkeypatch.setattr(figures, "name", lambda: "another card")
     figures.store(path)
     monkeypatch.setattr(figures, "RUN", {"kernel": {"shape": "another lesson's"}})
     figures.store(path)
-    runs = figures.stored(path)
+    runs = figures.stored_runs(path)
     assert runs[-1]["kernel"] and runs[-1]["ways"] == {"eager": 2.0, "fused": 1.0, "compiled": "no C++ compiler"}
     machines = [run["machine"] for run in runs]
     assert len(machines) == 2 and machines[-1] == "another card" and json.loads(path.read_text())[0]["date"]
 
 
 def test_the_lesson_tells_of_the_newest_stored_run(figures, monkeypatch, capsys):
-    assert figures.stored() or "No GPU was at hand" in figures.about_gpus()
+    assert figures.stored_runs() or "No GPU was at hand" in figures.about_gpus()
     run = {
         "machine": "a card",
         "torch": "2.13",
@@ -79,23 +79,25 @@ def test_the_lesson_tells_of_the_newest_stored_run(figures, monkeypatch, capsys)
         "shape": "2,048 tokens",
         "ways": {"eager": 2.0, "fused": 1.0},
     }
-    monkeypatch.setattr(figures, "stored", lambda: [run])
+    monkeypatch.setattr(figures, "stored_runs", lambda: [run])
     assert "a card" in figures.about_gpus() and "2026-11-25" in figures.about_gpus()
     shown = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: shown.append(alt))
-    figures.elsewhere()
+    figures.gpu_times()
     assert "a card" in shown[0] and "fused 1 ms" in shown[0] and "A100" in shown[1]
 
 
 def test_what_a_gpu_measured_is_drawn_beside_what_is_measured_here(figures, monkeypatch):
-    """A trace and the curves over T, as `store` writes them and `stored` reads them; on a GPU its own picture is enough."""
+    """A trace and the curves over T, as `store` writes them and `stored_runs` reads them; on a GPU its own picture is enough."""
     spans = {"eager": [figures.Span("GPU", "softmax", 0.0, 5.0)], "fused": [figures.Span("CPU", "other", 0.0, 2.0)]}
     curves = {"eager": {256: 1.0, 512: 4.0}, "fused": {256: 1.0, 512: 2.0}}
     slopes = {"time": {"eager": 2.0}, "memory": {"eager": 2.0}}
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
     monkeypatch.setattr(figures, "RUN", {})
-    monkeypatch.setattr(figures, "stored", lambda: [{"machine": "a card, 9.0", **json.loads(json.dumps(figures.RUN))}])
+    monkeypatch.setattr(
+        figures, "stored_runs", lambda: [{"machine": "a card, 9.0", **json.loads(json.dumps(figures.RUN))}]
+    )
     for here, pictures in (("cpu", 4), ("cuda", 2)):
         monkeypatch.setattr(figures, "device", lambda here=here: torch.device(here))
         monkeypatch.setattr(figures, "name", lambda: "this machine")
@@ -158,7 +160,7 @@ POINTS = {
 def test_the_roofline_counts_the_kernels_under_the_slope(figures, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append((fig, alt)))
-    monkeypatch.setattr(figures, "stored", list)
+    monkeypatch.setattr(figures, "stored_runs", list)
     figures.roofline((90.0, 18.0), POINTS, "float32")
     figures.roofline((700e3, 3e3), POINTS, "bfloat16")
     assert [fig.axes[0].get_title() for fig, _ in drawn] == [
@@ -172,7 +174,9 @@ def test_the_roofline_shows_the_stored_run_beside_this_machine(figures, monkeypa
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
     card = {"precision": "bfloat16", "roof": [7e5, 3e3], "points": {name: list(at) for name, at in POINTS.items()}}
-    monkeypatch.setattr(figures, "stored", lambda: [{"machine": "a card, compute capability 9.0", "roofline": card}])
+    monkeypatch.setattr(
+        figures, "stored_runs", lambda: [{"machine": "a card, compute capability 9.0", "roofline": card}]
+    )
     figures.roofline((90.0, 18.0), POINTS, "float32")
     assert "Stored run, a card, bfloat16: the roof is 700000" in drawn[0]
     assert "Here, float32: the roof is 90" in drawn[0]
@@ -187,7 +191,7 @@ def test_what_a_gpu_measured_is_told_in_sentences(figures, monkeypatch):
         "backends": {"FLASH": 0.75, "CUDNN": "not here"},
     }
     for runs, told in (([run], True), ([], False)):
-        monkeypatch.setattr(figures, "stored", lambda runs=runs: runs)
+        monkeypatch.setattr(figures, "stored_runs", lambda runs=runs: runs)
         assert (
             figures.stored_block()
             == told * "Stored run, a card: the eager block takes 4.0 times as long and needs 3.0 times as much."

@@ -53,10 +53,10 @@ def test_a_kernel_is_counted_by_the_formula(figures, solved):
     t, d, queries = 128, 16, 64
     shapes = [(1, 2, t, d)] * 3
     tiles = t // queries
-    assert figures.moved(solved.triton_attention, *shapes) == (4 * 2 * (2 * t * d + tiles * 2 * t * d), 1)
+    assert figures.kernel_traffic(solved.triton_attention, *shapes) == (4 * 2 * (2 * t * d + tiles * 2 * t * d), 1)
     causal = sum(2 * (one + 1) * queries * d for one in range(tiles))
-    assert figures.moved(solved.triton_attention, *shapes, causal=True) == (4 * 2 * (2 * t * d + causal), 1)
-    assert figures.moved(solved.triton_add, (1000,), (1000,)).bytes == 3 * 4000
+    assert figures.kernel_traffic(solved.triton_attention, *shapes, causal=True) == (4 * 2 * (2 * t * d + causal), 1)
+    assert figures.kernel_traffic(solved.triton_add, (1000,), (1000,)).bytes == 3 * 4000
 
 
 def test_what_cannot_be_counted_or_compiled_says_why(figures, monkeypatch):
@@ -64,10 +64,10 @@ def test_what_cannot_be_counted_or_compiled_says_why(figures, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
     without_text = eval("lambda x: x", {"__name__": "__main__"})
-    assert "source code" in figures.moved(without_text, (4,))
-    assert figures.compiled(without_text, (4,)).keys() == figures.CARDS.keys()
-    why = figures.moved(fails, (4,))
-    assert why == "ZeroDivisionError: division by zero" and figures.each(why, 4) == f"not counted: {why}"
+    assert "source code" in figures.kernel_traffic(without_text, (4,))
+    assert figures.compile_for_cards(without_text, (4,)).keys() == figures.CARDS.keys()
+    why = figures.kernel_traffic(fails, (4,))
+    assert why == "ZeroDivisionError: division by zero" and figures.bytes_per_entry(why, 4) == f"not counted: {why}"
     figures.traffic({"eager": figures.Traffic(2**20, 5), "tiles": figures.Traffic(2**21, 90), "yours": why}, 2**18)
     assert f"yours: not counted: {why}" in drawn[0]
 
@@ -88,7 +88,7 @@ def test_the_kernels_of_the_course_compile_and_fit_into_every_card(figures, solv
         (solved.triton_attention, [(1, 2, 100, 128)] * 3, "float32", {"causal": False}),
     )
     for wrapper, shapes, dtype, settings in calls:
-        for card, made in figures.compiled(wrapper, *shapes, dtype=dtype, **settings).items():
+        for card, made in figures.compile_for_cards(wrapper, *shapes, dtype=dtype, **settings).items():
             assert not isinstance(made, str), f"{wrapper.__name__} on {card}: {made}"
             assert made.shared_kb <= figures.CARDS[card][1]
             assert (made.tensor_core_instructions > 0) == (wrapper is solved.triton_attention and card != "T4")
@@ -100,8 +100,9 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
 
     class Bench:
         RUN: dict = {}
-        stored = staticmethod(list)
-        name = staticmethod(lambda: "this card")
+        stored_runs = staticmethod(list)
+        name = staticmethod(lambda: "this card, 9.0")
+        card = staticmethod(open_course().module("11_gpu.figures").card)
 
     assert figures.newest_run(Bench) is None
     figures.speed(None)
@@ -111,21 +112,23 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
         "your kernel": {"512": 1.0, "1024": 2.0},
     }
     measured = {"shape": "four heads", "torch": "2.13", "date": "2026-11-26", "ms": times}
-    Bench.stored = staticmethod(lambda: [{"machine": "a card", "kernel": measured}, {"machine": "of lesson 11 alone"}])
+    Bench.stored_runs = staticmethod(
+        lambda: [{"machine": "a card", "kernel": measured}, {"machine": "of lesson 11 alone"}]
+    )
     figures.speed(figures.newest_run(Bench))
     assert "a card" in drawn[0] and "the course's kernel: 1 ms (2 TFLOP/s) at 512, 2 ms (3 TFLOP/s) at 1024" in drawn[0]
     times["fused operator"] = {"512": 0.5, "1024": 1.0}
     told = "With 512 tokens on {} is 2 times as fast as eager attention, and takes 2.0 times as long as the fused operator."
-    assert figures.compared(figures.newest_run(Bench)) == told.format("a card the course's kernel")
+    assert figures.speed_in_words(figures.newest_run(Bench)) == told.format("a card the course's kernel")
     Bench.RUN = {"kernel": measured}
-    assert figures.newest_run(Bench)["machine"] == "this card"
-    assert figures.compared(figures.newest_run(Bench)) == told.format("this card your kernel")
+    assert figures.newest_run(Bench)["machine"] == "this card, 9.0"
+    assert figures.speed_in_words(figures.newest_run(Bench)) == told.format("this card your kernel")
     times["your kernel"]["2048"], Bench.RUN["backends"] = 3.0, {"FLASH_ATTENTION": 2.0}
-    assert figures.compared(figures.newest_run(Bench)).endswith(
+    assert figures.speed_in_words(figures.newest_run(Bench)).endswith(
         "With FlashAttention-2 (lesson 11, 2,048 tokens) the ratio is 1.5."
     )
     times["eager"]["512"] = "out of memory"
-    assert figures.compared(figures.newest_run(Bench)) == figures.compared(None) == figures.NO_RUN
+    assert figures.speed_in_words(figures.newest_run(Bench)) == figures.speed_in_words(None) == figures.NO_RUN
 
 
 def test_triton_compiles_as_before_once_kernels_were_tried():

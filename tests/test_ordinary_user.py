@@ -1,7 +1,7 @@
 """The hostile suite once more, as somebody without rights: the walls must not lean on root's, nor root on theirs.
 
 Where root runs the tests, everything is copied to where others may read it: this checkout, and the interpreter if it
-lies in a closed folder. Where an ordinary user runs them, tests/hostile has run as one already. What is marked `alike` runs once:
+lies in a closed folder. Where an ordinary user runs them, tests/hostile has run as one already. What is marked `any_user` runs once:
 no wall, no file and no right decides it, or another test, which runs as both, proves that it does not; and it has run as root, at its length.
 """
 
@@ -59,7 +59,7 @@ def test_the_hostile_suite_holds_as_an_ordinary_user(open_place):
         "no:cacheprovider",
         f"--basetemp={home / 'tmp'}",
         "-m",
-        "not alike",
+        "not any_user",
         *_files(),
     )
     print(done.stdout[-4000:])
@@ -69,11 +69,11 @@ def test_the_hostile_suite_holds_as_an_ordinary_user(open_place):
 
 
 def _files() -> Iterator[str]:
-    """The files to collect. One that is `alike` as a whole is left out: to import it may take seconds."""
+    """The files to collect. One that is `any_user` as a whole is left out: to import it may take seconds."""
     for name in AS_USER:
         path = ROOT / name
         for file in sorted(path.glob("test_*.py")) if path.is_dir() else [path]:
-            if "\npytestmark = pytest.mark.alike" not in file.read_text(encoding="utf-8"):
+            if "\npytestmark = pytest.mark.any_user" not in file.read_text(encoding="utf-8"):
                 yield file.relative_to(ROOT).as_posix()
 
 

@@ -77,12 +77,10 @@ def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose
 
 
 def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs]:
-    needs = course.lesson(name).needs
-    if needs and not (extra := course.module(f"shared.data.{needs}")).available():
+    extra = course.lesson(name).extra_data
+    if extra and not (data := course.module(f"shared.data.{extra}")).available():
         # An empty run would take the place of a stored one.
-        sentence = (
-            f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
-        )
+        sentence = f"its stored run needs {extra}, so nothing was written and the stored run stays. {data.how_to_get()}"
         raise AuthorError([LintError(_file(course, name), 0, sentence)])
     for checkpoint in kernel.checkpoints_folder(course).glob(f"{name}.*"):
         checkpoint.unlink()  # what this lesson trains is trained anew

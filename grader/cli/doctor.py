@@ -172,7 +172,7 @@ def _extras() -> Iterator[Check]:
     course = open_course()
     lessons: dict[str, list[str]] = {}
     for name in course.lessons() if course.judges else ():
-        for module in {module for exercise in course.lesson(name).exercises for module in exercise.needs}:
+        for module in {module for exercise in course.lesson(name).exercises for module in exercise.libraries}:
             lessons.setdefault(module, []).append(name[:2])
     for module, needing in lessons.items():
         if installed(module):

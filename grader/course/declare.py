@@ -1,6 +1,6 @@
 """How a lesson's folder declares its exercises: one file each, a class whose body is the specification.
 
-    @exercise(points=2, minutes=8, difficulty=2, container="tensor", dtype=("bool",))
+    @exercise(points=2, minutes=8, difficulty=2, result_type="tensor", dtype=("bool",))
     class causal_mask:
         \"\"\"Mark for each query the keys that lie in its past, its own position included.\"\"\"
 
@@ -44,19 +44,19 @@ class Declared:
     ways: tuple[Any, ...]
     says: str = ""
     why: str = ""
-    evidence: str = ""
+    issue: str = ""
 
 
-def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> Declared:
+def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Declared:
     """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in solutions/shared/mistakes/.
 
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
-    says: what the learner reads first. why: the mistake at length, in Markdown. evidence: a public 'owner/repo#number'.
+    says: what the learner reads first. why: the mistake at length, in Markdown. issue: a public 'owner/repo#number'.
     """
-    return Declared(ways, " ".join(says.split()), _paragraphs(why), evidence)
+    return Declared(ways, " ".join(says.split()), _paragraphs(why), issue)
 
 
-def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
+def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
     """Makes a property of a function (see `spec.Property`)."""
 
     def declare(check: Callable[..., str | None]) -> Property:
@@ -65,7 +65,7 @@ def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., st
             with _as_author_slip(check.__module__):
                 return check(*arguments)
 
-        return Property(title, checked, needs)
+        return Property(title, checked, cases)
 
     return declare
 
@@ -81,16 +81,18 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
         ways += [(id, way) for id, one in declared.items() for way in one.ways[1:]]
         properties = tuple(value for value in given.values() if isinstance(value, Property))
         own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
+        # A module costs many times what a function does.
+        pair_runs = {"pair_runs": 90} if fields.get("kind") == "class" else {}
         own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
             task=" ".join(cleandoc(body.__doc__ or "").split()),
             mistakes=tuple(Mistake(id, way) for id, way in ways),
             texts=tuple(
-                MistakeText(id, one.says, one.why, evidence=one.evidence) for id, one in declared.items() if one.says
+                MistakeText(id, one.says, one.why, issue=one.issue) for id, one in declared.items() if one.says
             ),
             properties=(*given.get("more_properties", ()), *properties),
-            **{**fields, **own},
+            **{**pair_runs, **fields, **own},
         )
 
     return specify

@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "with_readings"]
+__all__ = ["ContractError", "describe_part", "flag", "inputs", "numbers", "overlap", "with_readings"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -60,12 +60,12 @@ def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     return part.array
 
 
-def meet(one: np.ndarray, other: np.ndarray) -> bool:
+def overlap(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two stretches of memory, each the addresses at which it begins and ends, have a byte in common."""
     return bool(one[0] < other[1] and other[0] < one[1])
 
 
-def said(part: Part) -> str:
+def describe_part(part: Part) -> str:
     """What a part is that holds no numbers: 'None', "the text 'ab'", 'dict'."""
     if part.kind == "text":
         return f"the text {part.text!r}"

@@ -61,15 +61,15 @@ class Property:
     """Something that every right answer has, stated so that its failure teaches.
 
     title: the claim, 'each row of weights sums to 1'.
-    check: called with the observed arrays, a dict name -> ndarray for each case in `needs`
+    check: called with the observed arrays, a dict name -> ndarray for each of `cases`
            (after the cases themselves: check(case_1, parts_1, case_2, parts_2, ...)); with no
-           `needs` it is called for each case of stage 'values' as check(case, parts).
+           `cases` it is called for each case of stage 'values' as check(case, parts).
            Returns None where the property holds, else one sentence with the numbers at fault.
     """
 
     title: str
     check: Callable[..., str | None]
-    needs: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class MistakeText:
     """What is said of a mistake, wherever it turns up.
 
     sentence: what the learner reads first; why: the mistake at length, in Markdown;
-    wrong, right: code, a few lines each; evidence: a public 'owner/repo#number' or ''.
+    wrong, right: code, a few lines each; issue: a public 'owner/repo#number' or ''.
     """
 
     id: str
@@ -85,7 +85,7 @@ class MistakeText:
     why: str
     wrong: str = ""
     right: str = ""
-    evidence: str = ""
+    issue: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Exercise:
     """The one specification of an exercise.
 
     task:      one sentence.
-    parts:     names of what is returned: ('result',), or ('output', 'weights') for a pair.
-    container: 'ndarray', 'tensor', 'number' (a float in any of its forms), 'answer' (a list,
+    result_names: of what is returned: ('result',), or ('output', 'weights') for a pair.
+    result_type: 'ndarray', 'tensor', 'number' (a float in any of its forms), 'answer' (a list,
                tuple or array of numbers) or 'any': the type that each returned part must have.
     dtype:     allowed type names; () allows float32, float64 and integers.
     cases:     draws the cases from a seeded generator, smallest first.
@@ -116,12 +116,12 @@ class Exercise:
     requires:  names of rules in grader/source/policy.py that must hold.
     texts:     what is said of those mistakes that only this exercise knows.
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
-    alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
-    spare:     parameters that a right answer may leave unused.
+    indistinguishable: pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
+    unused_parameters: those that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
-    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, where a run takes longer than others do; 0: as many as for any
-               exercise of its kind (MOST_RUNS in diagnose.py).
-    needs:     libraries without which it cannot be judged, beside NumPy and torch.
+    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, fewer where a run takes long: a count and no clock, so that
+               a verdict is the same on every machine. `declare` gives a class fewer than a function.
+    libraries: those without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
@@ -136,18 +136,18 @@ class Exercise:
     hints: tuple[str, str, str]
     kind: Literal["function", "class", "answer"] = "function"
     difficulty: int | None = None
-    parts: tuple[str, ...] = ("result",)
-    container: str = "ndarray"
+    result_names: tuple[str, ...] = ("result",)
+    result_type: str = "ndarray"
     dtype: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
     texts: tuple[MistakeText, ...] = ()
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
-    alike: tuple[tuple[str, str], ...] = ()
-    spare: tuple[str, ...] = ()
+    indistinguishable: tuple[tuple[str, str], ...] = ()
+    unused_parameters: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
-    pair_runs: int = 0
-    needs: tuple[str, ...] = ()
+    pair_runs: int = 150
+    libraries: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
@@ -163,7 +163,7 @@ class Lesson:
     name: '01_three_tokens', the name of its folder and of its notebooks; texts: mistakes that only it knows.
 
     outcome: what one can do after it, as 'we can …' goes on.
-    needs: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
+    extra_data: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for all others, or ''.
     """
 
     name: str
@@ -172,5 +172,5 @@ class Lesson:
     exercises: tuple[Exercise, ...]
     texts: tuple[MistakeText, ...] = ()
     outcome: str = ""
-    needs: str = ""
+    extra_data: str = ""
     course: Any = field(default=None, repr=False)

@@ -345,8 +345,8 @@ def bars(
     heights = np.asarray(heights, dtype=float)
     if ax is None:
         _, (ax,) = panels(1)
-    drawn = ax.bar(range(len(heights)), heights, color=COLOURS[colour], width=0.65)
-    ax.bar_label(drawn, [_written(height, fmt) for height in heights], padding=2, fontsize=9.5)
+    container = ax.bar(range(len(heights)), heights, color=COLOURS[colour], width=0.65)
+    ax.bar_label(container, [_written(height, fmt) for height in heights], padding=2, fontsize=9.5)
     ax.set_xticks(range(len(heights)), list(labels))
     ax.tick_params(axis="x", length=0)
     ax.grid(False, axis="x")
@@ -410,13 +410,13 @@ def follow(draw: Callable[..., Picture], *controls: Any) -> None:
     notebook that is opened again, where no kernel answers the controls, still shows the last one.
     """
 
-    def drawn() -> Picture:
+    def render() -> Picture:
         return draw(*(control.value for control in controls))
 
     try:
         from IPython.display import display
     except ImportError:
-        print(drawn())
+        print(render())
         return
     if len(controls) > 1:
         from ipywidgets import VBox
@@ -424,22 +424,22 @@ def follow(draw: Callable[..., Picture], *controls: Any) -> None:
         display(VBox(controls))
     else:
         display(*controls)
-    handle = display(drawn(), display_id=True)
+    handle = display(render(), display_id=True)
     for control in controls:
-        control.observe(lambda _: handle.update(drawn()), names="value")
+        control.observe(lambda _: handle.update(render()), names="value")
 
 
 def show(fig: Figure, *, alt: str) -> None:
     """Displays fig in the notebook, also from inside an `if`; without Jupyter prints its alt text."""
-    drawn = picture(fig, alt=alt)
+    image = picture(fig, alt=alt)
     try:
         from IPython import get_ipython
     except ImportError:
-        print(drawn)
+        print(image)
         return
     if get_ipython() is None:
-        print(drawn)
+        print(image)
         return
     from IPython.display import display
 
-    display(drawn)
+    display(image)

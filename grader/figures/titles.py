@@ -44,7 +44,7 @@ def _room(ax: Axes, other: Axes | None) -> float:
 def _wrap(title: Text, room: float) -> None:
     if title.get_window_extent().width <= room:
         return
-    whole = _MATH.sub(lambda found: found[0].replace(" ", "\u00a0"), " ".join(title.get_text().split()))
+    whole = _MATH.sub(lambda match: match[0].replace(" ", "\u00a0"), " ".join(title.get_text().split()))
     letters = len(whole)
     while letters > 6:
         title.set_text(textwrap.fill(whole, letters, break_long_words=False))

@@ -215,7 +215,7 @@ def _grade_lesson(
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
         needed = {"torch"} if course.needs_torch(lesson) else set()
-        needed |= {module for name in names for module in exercises[name].needs}
+        needed |= {module for name in names for module in exercises[name].libraries}
         for module in sorted(needed):
             if not libraries.installed(module):
                 return LessonReport(lesson, _ungraded(names, libraries.how_to_install(module)), points)

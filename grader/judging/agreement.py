@@ -32,9 +32,9 @@ def count_agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, 
 
 def case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ...]]:
     """The cases that a property is stated of together, or each by itself; none where one of them is missing."""
-    if not rule.needs:
+    if not rule.cases:
         return [(i,) for i in by_key.values()]
-    return [tuple(by_key[key] for key in rule.needs)] if by_key.keys() >= set(rule.needs) else []
+    return [tuple(by_key[key] for key in rule.cases)] if by_key.keys() >= set(rule.cases) else []
 
 
 def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str, str]:

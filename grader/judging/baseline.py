@@ -49,7 +49,7 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
     plain = list(exercise.cases(np.random.default_rng(seed)))
-    by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.needs})
+    by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.cases})
     unwatched = []
     for i, case in enumerate(plain):
         options = dict(case.options)
@@ -66,15 +66,15 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
         if (observation.failure is None) != (case.raises is None):
             raise _slip(exercise, case, f"the solution's own result is {observation.failure or 'no exception'}.")
         if isinstance(flatten(exercise, observation), Finding):
-            what = f"`parts` names what a learner returns, {' and '.join(exercise.parts)}; the solution returns something else."
+            what = f"`result_names` has {' and '.join(exercise.result_names)}; the solution returns something else."
             raise _slip(exercise, case, what)
     parts = tuple(named_parts(exercise, observation) for observation in expected)
     for case, flat in zip(cases, parts, strict=True):
-        if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
+        if exercise.result_type != "answer" and any(part.kind == "sequence" for part in flat.values()):
             raise _slip(
                 exercise,
                 case,
-                "nothing compares a tuple; `parts` names its things, or the probe marks one as `returned`.",
+                "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one with `mark_result`.",
             )
     return Baseline(tuple(cases), expected, parts, before, Diagnosis(exercise, unwatched, expected, before))
 

@@ -45,7 +45,7 @@ class Facts:
 
     @property
     def torch(self) -> bool:
-        return self.exercise.container == "tensor"
+        return self.exercise.result_type == "tensor"
 
     def slip(self, kind: str) -> Slip | None:
         return next((slip for slip in self.slips if slip.kind == kind), None)
@@ -198,7 +198,9 @@ def _loose_layers(facts: Facts) -> str | None:
 
 
 def _unused(facts: Facts) -> str | None:
-    unused = [slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.spare]
+    unused = [
+        slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.unused_parameters
+    ]
     if not unused or facts.finding.kind == "failure":
         return None
     slip = unused[0]
@@ -260,7 +262,7 @@ def _go_together(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
 
 def _a_list(facts: Facts) -> str | None:
     """A list in place of an array: one that NumPy or torch can make an array of the expected shape of."""
-    if facts.exercise.container not in ("ndarray", "tensor") or facts.finding.kind != "type":
+    if facts.exercise.result_type not in ("ndarray", "tensor") or facts.finding.kind != "type":
         return None
     actual = facts.finding.actual
     shape = _list_shape(actual)
@@ -293,7 +295,7 @@ def _own_raise(facts: Facts) -> str | None:
 
 def _another_order(facts: Facts) -> str | None:
     """The right things, all of them, in another order than the exercise names."""
-    names, returned = facts.exercise.parts, facts.returned()
+    names, returned = facts.exercise.result_names, facts.returned()
     if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in list(permutations(range(len(names))))[1:]:

@@ -65,8 +65,8 @@ class Finding:
         return STAGES[self.kind]
 
 
-# the kinds of parts that an exercise's `container` allows
-CONTAINERS = {
+# the kinds of parts that an exercise's `result_type` allows
+RESULT_KINDS = {
     "ndarray": ("ndarray",),
     "tensor": ("tensor",),
     "number": ("number", "ndarray", "tensor"),
@@ -83,13 +83,13 @@ def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | F
     for name, part in observation.parts.items():
         if part.role != "returned":
             flat[name] = part
-        elif len(exercise.parts) == 1:
-            flat[name if part.of else exercise.parts[0]] = part
-        elif part.kind != "sequence" or len(part.items) != len(exercise.parts):
+        elif len(exercise.result_names) == 1:
+            flat[name if part.of else exercise.result_names[0]] = part
+        elif part.kind != "sequence" or len(part.items) != len(exercise.result_names):
             return Finding("count", name, part.role, part.of, actual=part)
         else:
             call = f" of the {part.of}" if part.of else ""
-            for title, item in zip(exercise.parts, part.items, strict=True):
+            for title, item in zip(exercise.result_names, part.items, strict=True):
                 flat[title + call] = replace(item, role="returned", of=part.of)
     return flat
 
@@ -121,7 +121,7 @@ def differences(exercise: Exercise, case: Case, expected: Observation, actual: O
         return [parts]
     if exercise.compare is not None:
         sentence = exercise.compare(case, expected, actual)
-        return [Finding("compared", exercise.parts[0], sentence=sentence)] if sentence else []
+        return [Finding("compared", exercise.result_names[0], sentence=sentence)] if sentence else []
     return compare(exercise, case, named_parts(exercise, expected), parts)
 
 
@@ -161,7 +161,7 @@ def _compare_part(
     exercise: Exercise, case: Case, name: str, expected: Part, actual: Part, scale: float
 ) -> Finding | None:
     role, of = expected.role, expected.of
-    if exercise.container in ("answer", "number"):
+    if exercise.result_type in ("answer", "number"):
         expected, actual = numbers(expected), numbers(actual)
 
     def finding(kind: str, **data: Any) -> Finding:
@@ -176,7 +176,7 @@ def _compare_part(
         return finding("shape")
     allowed = case.dtype or exercise.dtype
     # Autograd gives a gradient its input's type, and numbers typed in as an answer may have any.
-    if role != "gradient" and exercise.container != "answer" and not _is_right_dtype(expected, actual, allowed):
+    if role != "gradient" and exercise.result_type != "answer" and not _is_right_dtype(expected, actual, allowed):
         return finding("dtype", allowed=allowed)
     difference = _numeric_difference(expected.array, actual.array, *tolerances(exercise, case, role, scale))
     return finding(difference) if difference else None
@@ -204,9 +204,9 @@ def allowed_kinds(exercise: Exercise, role: str, expected: Part) -> tuple[str, .
     """The kinds of parts that may hold what is expected."""
     if role == "gradient":
         return "tensor", "ndarray"
-    if expected.shape == () and exercise.container in ("ndarray", "tensor", "number"):
-        return CONTAINERS["number"]
-    return CONTAINERS.get(exercise.container, (expected.kind,))
+    if expected.shape == () and exercise.result_type in ("ndarray", "tensor", "number"):
+        return RESULT_KINDS["number"]
+    return RESULT_KINDS.get(exercise.result_type, (expected.kind,))
 
 
 def _is_right_dtype(expected: Part, actual: Part, allowed: tuple[str, ...]) -> bool:

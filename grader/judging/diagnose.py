@@ -36,9 +36,6 @@ from grader.judging.compare import (
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
-# Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does,
-# and what needs a process of its own many times what a module does.
-MOST_RUNS = {"function": 150, "class": 90, "own": 30}
 FEW = 4  # cheap cases, which leave few mistakes
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
@@ -137,8 +134,7 @@ class Diagnosis:
         if not cheap or sum(i in failing for i in at) < self._proofs_needed:
             return []
         fitting: list[Ids] = []
-        kind = self.exercise.process if self.exercise.process == "own" else self.exercise.kind
-        enough = self._runs + (self.exercise.pair_runs or MOST_RUNS[kind])
+        enough = self._runs + self.exercise.pair_runs
         for key in self._candidates(actual, dict.fromkeys((cheap[0], cheap[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in fitting or self._object(key) is None:

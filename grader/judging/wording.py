@@ -40,7 +40,7 @@ def subject(exercise: Exercise, finding: Finding) -> str:
     """What a finding speaks of: 'the result', '`weights`', 'the gradient of `x`'."""
     if finding.role == "gradient":
         return f"the gradient of `{finding.of}`"
-    if finding.role == "returned" and len(exercise.parts) == 1:
+    if finding.role == "returned" and len(exercise.result_names) == 1:
         return f"the result of the {finding.of}" if finding.of else "the result"
     return f"`{finding.part}`"
 
@@ -59,19 +59,19 @@ def describe(part: Part) -> str:
 
 def _count(exercise: Exercise, finding: Finding) -> str:
     call = f" by the {finding.of}" if finding.of else ""
-    names = ", ".join(exercise.parts)
-    return f"{_capital(describe(finding.actual))} was returned{call}; expected {len(exercise.parts)} things: ({names})."
+    names = ", ".join(exercise.result_names)
+    return f"{_capital(describe(finding.actual))} was returned{call}; expected {len(exercise.result_names)} things: ({names})."
 
 
 def _type(exercise: Exercise, finding: Finding) -> str:
     expected, actual = finding.expected, finding.actual
-    mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.container == "answer" else ""
-    should = _container(exercise, finding, expected, actual)
+    mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.result_type == "answer" else ""
+    should = _result_type(exercise, finding, expected, actual)
     return f"{_capital(subject(exercise, finding))} is {describe(actual)}{mixed}; expected {should}."
 
 
-def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Part) -> str:
-    if exercise.container == "answer":
+def _result_type(exercise: Exercise, finding: Finding, expected: Part, actual: Part) -> str:
+    if exercise.result_type == "answer":
         return "a list, a tuple or an array of numbers"
     if expected.array is None or expected.kind == "bool":
         return describe(expected)
@@ -81,7 +81,7 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
             return "a number"
         digits = len(str(int(expected.array)))  # an integer that is longer than 64 bits is such an object, too
         return f"an int of {digits} digit{'s' if digits > 1 else ''}"
-    shape = f" of shape {expected.shape}" if actual.unread or exercise.container == "any" else ""
+    shape = f" of shape {expected.shape}" if actual.unread or exercise.result_type == "any" else ""
     if actual.unread and "complex" in actual.text:
         shape = f" of real numbers, of shape {expected.shape}"
     return _KINDS[kinds[0]] + shape
@@ -89,7 +89,7 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
-    if exercise.container == "number" and finding.allowed and has_kind(finding.expected, "iu"):
+    if exercise.result_type == "number" and finding.allowed and has_kind(finding.expected, "iu"):
         is_float = finding.actual.kind == "number" and has_kind(finding.actual, "f")
         what = "is a float" if is_float else f"has dtype {actual}"
         return f"{_capital(subject(exercise, finding))} {what}; expected an int."
@@ -251,7 +251,7 @@ def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> str:
     shapes = {name: part.shape for name, part in expected.items() if part.role == "returned" and part.shape}
     if exercise.compare is not None or not shapes:
         return ""
-    if len(exercise.parts) == 1:
+    if len(exercise.result_names) == 1:
         return f"Expected shape of the result: {next(iter(shapes.values()))}."
     return f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
 

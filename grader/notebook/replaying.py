@@ -116,8 +116,8 @@ class _Call:
 
     def compare_with(self, parts: Mapping[str, Part], same_shape: bool) -> None:
         """Sets what is expected, where it is one array of numbers. same_shape: of what came and what was expected."""
-        part = parts.get(self._exercise.parts[0])
-        if part is None or not self._is_direct or len(self._exercise.parts) > 1:
+        part = parts.get(self._exercise.result_names[0])
+        if part is None or not self._is_direct or len(self._exercise.result_names) > 1:
             return
         array: Any = part.array
         if part.shape and array.dtype.kind != "b":

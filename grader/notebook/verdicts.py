@@ -115,7 +115,7 @@ def _judge(target: Target) -> Any:
     name = target.name
     try:
         exercise = kernel_course().exercise(name)
-        require(*exercise.needs)
+        require(*exercise.libraries)
         with (
             running_sign(target.call),
             _restore_state(),

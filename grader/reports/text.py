@@ -291,6 +291,6 @@ def explanation(mistake: MistakeText) -> str:
     for title, lines in (("Wrong", mistake.wrong), ("Right", mistake.right)):
         if lines:
             blocks.append(f"\n{title}\n{textwrap.indent(textwrap.dedent(lines).strip(chr(10)), '    ')}")
-    if mistake.evidence:
-        blocks.append(f"\nMet in public: {mistake.evidence}")
+    if mistake.issue:
+        blocks.append(f"\nMet in public: {mistake.issue}")
     return clean("\n".join(blocks))

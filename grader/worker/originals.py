@@ -99,7 +99,7 @@ class OfTorch:
 
     def fill(self, pairs: list[tuple[Any, ndarray]]) -> None:
         """Writes numbers into parameters, which stay the same objects."""
-        with self.recording(False), self._functions(), self._dispatch():
+        with self.grad_mode(False), self._functions(), self._dispatch():
             for tensor, numbers in pairs:
                 self._copy(tensor, self.from_numpy(array(numbers, order="C")))
 
@@ -117,7 +117,7 @@ class OfTorch:
             last = sum((size - 1) * step for size, step in zip(shape, self._stride(tensor), strict=True))
             return start, start + (0 if 0 in shape else (last + 1) * self.element_size(tensor))
 
-    def held(self, tensor: Any) -> int:
+    def storage_size(self, tensor: Any) -> int:
         """How many numbers of its type the memory has in which it lies."""
         try:
             # Asked for each operator that runs, so without a context.
@@ -125,13 +125,13 @@ class OfTorch:
         except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
             return self.numel(tensor)
 
-    def moved(self, tensor: Any, device: str) -> Any:
+    def to_device(self, tensor: Any, device: str) -> Any:
         """A tensor on that device, cut off from what it was computed of."""
         with self._functions(), self._dispatch():
             return self._to(self._detach(tensor), device)
 
     @contextmanager
-    def recording(self, on: bool) -> Iterator[None]:
+    def grad_mode(self, on: bool) -> Iterator[None]:
         """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
         before = self.grad_is_enabled()
         self.enable_grad(on)
@@ -140,7 +140,7 @@ class OfTorch:
         finally:
             self.enable_grad(before)
 
-    def parts(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    def submodules(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every module in a module, itself first, as the beginning of its names ('blocks.0.') and its `__dict__`."""
         todo: list[tuple[str, Any, tuple[int, ...]]] = [("", module, ())]
         while todo:
@@ -152,7 +152,7 @@ class OfTorch:
             inside = [(f"{prefix}{name}.", value, (*above, id(one))) for name, value in entries(own, "_modules")]
             todo += reversed(inside)
 
-    def part(self, module: Any, dotted: str) -> Any:
+    def submodule(self, module: Any, dotted: str) -> Any:
         """The module of that name in a module; None where there is none."""
         for name in dotted.split("."):
             module = self._held(module, "_modules", name)
@@ -169,33 +169,37 @@ class OfTorch:
     def parameters(self, module: Any) -> dict[str, Any]:
         """By name."""
         return {
-            prefix + name: value for prefix, own in self.parts(module) for name, value in entries(own, "_parameters")
+            prefix + name: value
+            for prefix, own in self.submodules(module)
+            for name, value in entries(own, "_parameters")
         }
 
     def buffers(self, module: Any) -> dict[str, tuple[Any, bool]]:
         """By name: each with whether `state_dict` holds it."""
         buffers = {}
-        for prefix, own in self.parts(module):
+        for prefix, own in self.submodules(module):
             passing = own.get("_non_persistent_buffers_set", ())
             for name, value in entries(own, "_buffers"):
                 buffers[prefix + name] = value, name not in passing
         return buffers
 
-    def plain(self, module: Any) -> dict[str, Any]:
+    def plain_tensors(self, module: Any) -> dict[str, Any]:
         """By name: tensors of more than one number that are neither parameters nor buffers; `module.to` leaves them behind."""
-        attributes = ((prefix + name, value) for prefix, own in self.parts(module) for name, value in dict.items(own))
+        attributes = (
+            (prefix + name, value) for prefix, own in self.submodules(module) for name, value in dict.items(own)
+        )
         return {name: value for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1}
 
-    def saved(self, module: Any) -> list[str]:
+    def state_dict_names(self, module: Any) -> list[str]:
         """The names in `state_dict`, sorted."""
         return sorted([*self.parameters(module), *(name for name, (_, kept) in self.buffers(module).items() if kept)])
 
     def move(self, module: Any, device: str) -> None:
         """What `module.to(device)` does to parameters and buffers; their numbers need not survive."""
-        for _, own in self.parts(module):
+        for _, own in self.submodules(module):
             for kind in ("_parameters", "_buffers"):
                 for name, value in entries(own, kind):
-                    dict.__setitem__(own[kind], name, self.moved(value, device))
+                    dict.__setitem__(own[kind], name, self.to_device(value, device))
 
 
 def memory(numbers: ndarray) -> tuple[int, int]:

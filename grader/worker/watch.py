@@ -178,7 +178,7 @@ class _Stack(NamedTuple):
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def pause_watching() -> Iterator[None]:
     """Leaves aside what computes no answer from inputs: a module's making and the backward pass, with hundreds of calls each."""
     if not _now.names:
         yield
@@ -211,7 +211,7 @@ def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
 
 
 @contextmanager
-def looking(look: Callable[[Any, Any], None]) -> Iterator[None]:
+def watch_results(look: Callable[[Any, Any], None]) -> Iterator[None]:
     """Shows `look` each of torch's operations that runs in this thread, one of the grader's own, and what it made or changed: a tensor,
     or several in a tuple or list. Of an elementary one nothing is shown of what it does inside. A mode of its own, above those that are
     there, would have each operator go through both, in several times the time."""
@@ -297,7 +297,7 @@ def _note_sizes(result: Any) -> None:
     torch, seen = of_torch(), _now.seen
     for item in result if isinstance(result, (tuple, list)) else (result,):
         if is_a(item, torch.Tensor):
-            elements = torch.held(item)
+            elements = torch.storage_size(item)
             if elements > seen.most:
                 try:
                     shape = tuple(map(int, torch.get(item, "shape")))
@@ -382,7 +382,7 @@ def mode_classes() -> tuple[type, type]:
         pass
 
     class Functions(TorchFunctionMode):
-        look = None  # see `looking`
+        look = None  # see `watch_results`
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             now, look, aside = _now, self.look, None

@@ -10,17 +10,17 @@ TABLE_V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
 TABLE_SCORES = TABLE_Q @ TABLE_K.T
 
 
-def whole(rng: np.random.Generator, *shape: int) -> Array:
+def nonzero_integers(rng: np.random.Generator, *shape: int) -> Array:
     """Small whole numbers without 0, so that nothing drops out of a product."""
     return rng.integers(1, 5, size=shape) * rng.choice([-1.0, 1.0], size=shape)
 
 
-def single(rng: np.random.Generator, *shape: int) -> Array:
+def float32_normal(rng: np.random.Generator, *shape: int) -> Array:
     """Standard-normal numbers in float32."""
     return rng.normal(size=shape).astype(np.float32)
 
 
-def unlike(expected: Array, got: Array) -> str | None:
+def describe_difference(expected: Array, got: Array) -> str | None:
     """For properties: what is said of two arrays that ought to be the same, None where they are."""
     if expected.shape != got.shape:
         return f"shapes {expected.shape} and {got.shape} differ."

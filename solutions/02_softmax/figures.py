@@ -63,7 +63,7 @@ def equal_steps(row: Array, grown: Array) -> None:
     )
 
 
-def axes_compared(along: Mapping[str, Array]) -> None:
+def axis_comparison(along: Mapping[str, Array]) -> None:
     """The same scores normalized in three ways, each (n, n), with the sums of rows and columns beside them."""
     fig, axes = panels(len(along), width=8.8, height=3.5)
     titles = {

@@ -171,7 +171,7 @@ check(softmax)
 if passed(softmax):
     along = {"axis=1": softmax(table, 1), "axis=0": softmax(table, 0), "no axis": whole}
     assert np.allclose(along["axis=1"].sum(axis=1), 1) and np.allclose(along["axis=0"].sum(axis=0), 1)
-    figures.softmax.axes_compared(along)
+    figures.softmax.axis_comparison(along)
 
 # %% [markdown]
 # The same nine scores give three different maps. The sums are written next to each row and below each column. In

@@ -22,12 +22,12 @@ from numpy import (
 )
 
 from grader.worker.originals import BUILTINS
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls find_failure(candidate). options: candidate, one of CANDIDATES; by_name.
 
     Parts: 'calls of the candidate', and 'result'.
@@ -39,8 +39,8 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
         calls[0] += 1
         return candidate(scores)
 
-    result = called(function, run, counted)
-    return {"calls of the candidate": calls[0], "result": returned(result)}
+    result = call_function(function, run, counted)
+    return {"calls of the candidate": calls[0], "result": mark_result(result)}
 
 
 def _grown(scores: Any, shift: Callable[[ndarray], Any] = lambda s: s.max(axis=1, keepdims=True)) -> ndarray:

@@ -64,7 +64,7 @@ def both(axis: str) -> Patch:
     return top(axis) + total(axis)
 
 
-def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
+def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
     """Mistakes in any softmax of the array that the reference calls x."""
     return {
         "SM3": (both("None"), total("None")),
@@ -128,7 +128,7 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
     }
 
 
-def by_math(
+def with_math_exp(
     x: str, less: str = "0.0", result: str = "grown / total", weights: tuple[str, ...] = WEIGHTS
 ) -> tuple[Patch, ...]:
     """Slice by slice with math.exp, which raises where np.exp gives ∞.

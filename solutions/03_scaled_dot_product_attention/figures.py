@@ -228,7 +228,7 @@ def _edge(
     ax.text(x, y, f"{label} = {sizes[axis]}", color=COLOURS[colours[axis]], fontsize=9.5, **where)
 
 
-def axes_moved(shape: tuple[int, int, int], names: Sequence[str] = ("B", "T_k", "d_k")) -> None:
+def axis_permutation(shape: tuple[int, int, int], names: Sequence[str] = ("B", "T_k", "d_k")) -> None:
     """Where each axis of a 3-D array goes under `.T` and under `swapaxes(-1, -2)`."""
     fig, axes = panels(2, width=6.6, height=2.0)
     moves = (("k.T reverses all axes", (2, 1, 0)), ("k.swapaxes(-1, -2) leaves B in place", (0, 2, 1)))

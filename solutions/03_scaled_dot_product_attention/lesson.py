@@ -294,7 +294,7 @@ except ValueError as error:
 # `.T` reverses *all* axes, so it sends the batch axis to the end. `k.swapaxes(-1, -2)` swaps only the last two.
 
 # %% role="demo"
-figures.scaled_dot_product_attention.axes_moved(k.shape)
+figures.scaled_dot_product_attention.axis_permutation(k.shape)
 
 # %% [markdown]
 # @predict

@@ -15,7 +15,7 @@ LARGEST = 1e300  # what scores are multiplied with
 CLOSE = 1e-3  # how near the odds come to those of a known slip
 
 
-def projected(key: str, t: int, share: float) -> Case:
+def projection_case(key: str, t: int, share: float) -> Case:
     return Case(
         key, f"{t} tokens, a share of {share:g}", (t, share), reading=read, atol=1.0
     )  # weights alone never tell mistakes apart

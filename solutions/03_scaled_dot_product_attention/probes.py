@@ -12,7 +12,7 @@ from numpy import arange, array, asarray
 
 from grader.worker.operations import einsum_size
 from grader.worker.originals import BUILTINS
-from grader.worker.probes import Run, returned
+from grader.worker.probes import Run, mark_result
 
 __builtins__ = BUILTINS
 
@@ -41,7 +41,7 @@ def by_einsum(function: Any, run: Run) -> dict[str, Any]:
     with _led(counted):
         result = function(*run.args)
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "multiply-adds": array(adds),
         "with another result": [_other(function, inputs, at) for at in range(min(len(adds), MOST))],
     }

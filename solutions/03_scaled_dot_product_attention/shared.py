@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Property, mistake, patch
 
-from ..shared.library import unmoved
+from ..shared.library import invariant
 
 
 def row_at_fault(weights: np.ndarray, name: str) -> str | None:
@@ -19,9 +19,9 @@ def row_at_fault(weights: np.ndarray, name: str) -> str | None:
     return f"Row {worst if len(worst) > 1 else worst[0]} of {name} sums to {sums[worst]:.4g}."
 
 
-def item_alone(part: str) -> Property:
+def batch_independence(part: str) -> Property:
     """For cases of `batches`; part: the name of the output."""
-    return unmoved(
+    return invariant(
         "another item 0 leaves item 1 as it was",
         ("batch", "item-0-changed"),
         "item 1 was the same both times, and its output changed by up to {gap}.",
@@ -30,9 +30,9 @@ def item_alone(part: str) -> Property:
     )
 
 
-def unordered(part: str) -> Property:
+def key_order_invariance(part: str) -> Property:
     """For cases of `batches`; part: the name of the output."""
-    return unmoved(
+    return invariant(
         "the order of the keys, with their values, makes no difference",
         ("batch", "permuted"),
         "keys and values moved together, and the output changed by up to {gap}.",

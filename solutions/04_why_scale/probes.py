@@ -10,7 +10,7 @@ from numpy import array, nan, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
 from grader.worker.originals import BUILTINS, is_a
-from grader.worker.probes import ContractError, Run, called, returned
+from grader.worker.probes import ContractError, Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -18,7 +18,7 @@ MORE = 20  # calls with more samples
 WORDS = 624  # of a Mersenne Twister's state, which come out before the first new one
 
 
-def sampled(function: Any, run: Run) -> dict[str, Any]:
+def samples(function: Any, run: Run) -> dict[str, Any]:
     """Calls function(d_k, n_samples, rng).
 
     options: seed (of the generator); count, True for what more calls give: the generator in the same state while NumPy's
@@ -28,9 +28,9 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     seed = run.options["seed"]
     rng = default_rng(seed)
     seed_global(1)
-    first = called(function, run, d_k, n_samples, rng)
+    first = call_function(function, run, d_k, n_samples, rng)
     if not run.options.get("count"):
-        return {"standard deviation": returned(first)}
+        return {"standard deviation": mark_result(first)}
     seed_global(2)
     again = function(d_k, n_samples, default_rng(seed))
     other = function(d_k, n_samples, default_rng(seed + 1))
@@ -60,7 +60,7 @@ def small_samples(function: Any, run: Run) -> dict[str, Any]:
     return {"results": numbers, "states": [*states, *_states(rng)]}
 
 
-def used(function: Any, run: Run) -> dict[str, Any]:
+def generator_use(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of numbers that are all the same, and of those of which a third differs.
 
     options: same, other (words of 32 bits that the generator gives). 'words left': those of the generator's state after the
@@ -68,7 +68,7 @@ def used(function: Any, run: Run) -> dict[str, Any]:
     """
     d_k, n_samples = run.args
     same, other = run.options["same"], run.options["other"]
-    rng = giving([same] * WORDS)
+    rng = generator_of([same] * WORDS)
     laid = bytes(rng.bit_generator.state["state"]["key"])
     results = {"all the same": _root(lambda: function(d_k, n_samples, rng))}
     end = rng.bit_generator.state["state"]
@@ -79,7 +79,7 @@ def used(function: Any, run: Run) -> dict[str, Any]:
         ("second", long // 3, 2 * long // 3),
         ("last", 2 * long // 3, long),
     ):
-        rng = giving([other if first <= i < last else same for i in range(WORDS)])
+        rng = generator_of([other if first <= i < last else same for i in range(WORDS)])
         results[f"the {name} third differs"] = function(d_k, n_samples, rng)
     return {**results, "words left": array(end["key"])}
 
@@ -93,7 +93,7 @@ def _root(measured: Callable[[], Any]) -> Any:
     return nan if is_a(value, complex) else value
 
 
-def giving(words: list[int]) -> Generator:
+def generator_of(words: list[int]) -> Generator:
     """A generator that gives these words of 32 bits first, WORDS of them: those of a Mersenne Twister's state, tempered."""
     bits = MT19937()
     state = bits.state

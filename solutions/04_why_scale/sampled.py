@@ -9,7 +9,7 @@ from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
 from grader.worker.values import Observation, Part
 
-from .probes import MORE, WORDS, giving
+from .probes import MORE, WORDS, generator_of
 
 _BITS = 128  # of a PCG64 state, which a step takes to state * _FACTOR + inc (O'Neill 2014, section 6.3.4)
 _FACTOR = 0x2360ED051FC65DA44385DF649FCCF645
@@ -78,7 +78,7 @@ def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     same, *others = (
         float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS))
     )
-    laid = giving([case.options["same"]] * WORDS).bit_generator.state["state"]["key"]
+    laid = generator_of([case.options["same"]] * WORDS).bit_generator.state["state"]["key"]
     unknown = not np.array_equal(numbers(parts["words left"]), laid)  # more were drawn than can be laid down
     return {
         "every number that is drawn counts": flag(

@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, memory, of_torch
-from grader.worker.probes import ContractError, Run, called, gradients, parameter, returned
+from grader.worker.probes import ContractError, Run, call_function, gradients, mark_result, parameter
 
 __builtins__ = BUILTINS
 
@@ -31,7 +31,7 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     """
     w, x = run.args
     layout = _layouts[run.options.get("view", "plain")]
-    layer = called(function, run, layout(w))
+    layer = call_function(function, run, layout(w))
     if not is_a(layer, T.Linear):
         raise ContractError(f"A {type(layer).__name__} came back; expected an nn.Linear.")
     weight = T.parameters(layer).get("weight")
@@ -72,9 +72,9 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     tensor = _views[run.options.get("view", "plain")](run.args[0])
     before = T.get(tensor, "requires_grad")
     with _Transfers():
-        result = called(function, run, tensor)
+        result = call_function(function, run, tensor)
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "type": type(result).__name__,
         "one of NumPy": is_a(result, generic),
         "requires grad": array([before, T.get(tensor, "requires_grad")]),

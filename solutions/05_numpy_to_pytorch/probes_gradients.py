@@ -11,7 +11,7 @@ from torch.nn import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, Module,
 from torch.nn.functional import linear, one_hot
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -19,30 +19,30 @@ T = of_torch()
 Layers = dict[str, Any]
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls parameters_without_gradient(module, x), and reads before and after what the module consists of.
 
     args: x (B, T, d). options: candidate, one of CANDIDATES; mode ('train' or 'eval'); stale (True: every parameter has a
     gradient of ones already); by_name. Parts: 'result', a set's names in order; 'set', whether it was one; 'looks' twice.
     """
     (x,), options = run.args, run.options
-    module = made(options["candidate"], T.get(x, "shape")[-1], str(T.get(x, "dtype")).removeprefix("torch."))
+    module = build_candidate(options["candidate"], T.get(x, "shape")[-1], str(T.get(x, "dtype")).removeprefix("torch."))
     module.train(options["mode"] == "train")
     if options.get("stale"):
         for parameter in module.parameters():
             parameter.grad = ones(parameter.shape, dtype=parameter.dtype)
     parts = {f"{name} before": value for name, value in _looks(module, x).items()}
-    with T.recording(True):
-        result = called(function, run, module, x)
+    with T.grad_mode(True):
+        result = call_function(function, run, module, x)
         parts |= {f"{name} after": value for name, value in _looks(module, x).items()}
     names = is_a(result, set) or is_a(result, frozenset)
     plain = names and all(type(name) is str for name in result)
-    return {**parts, "set": plain, "result": returned(sorted(result) if plain else result)}
+    return {**parts, "set": plain, "result": mark_result(sorted(result) if plain else result)}
 
 
 def _looks(module: Any, x: Any) -> dict[str, Any]:
     """The module as numbers: parameters, their gradients, buffers, modes; and the flags of x and of torch."""
-    own, parameters = [own for _, own in T.parts(module)], list(T.parameters(module).values())
+    own, parameters = [own for _, own in T.submodules(module)], list(T.parameters(module).values())
     buffers = [value for value, _ in T.buffers(module).values()]
     grads = [one.grad for one in parameters]
     return {
@@ -77,7 +77,7 @@ class Candidate(Module):
         return self.way(self, x)
 
 
-def made(name: str, d: int, dtype: str = "float32") -> Any:
+def build_candidate(name: str, d: int, dtype: str = "float32") -> Any:
     """A candidate for tokens of width d, its weights the same each time."""
     layers, way, *frozen = CANDIDATES[name]
     module, generator = Candidate(way, layers(d)), Generator().manual_seed(5)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, meet, numbers
+from grader.course.readings import ContractError, numbers, overlap
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -23,7 +23,7 @@ def linear(case: Case, parts: Parts) -> dict[str, Part]:
         )
     if not numbers(parts["requires grad"]):
         raise ContractError("The layer's weight does not require grad, so training would never change it.")
-    if meet(*numbers(parts["addresses"], (2, 2))):
+    if overlap(*numbers(parts["addresses"], (2, 2))):
         raise ContractError("Changing w afterwards changed the layer: the two share memory.")
     return {name: part for name, part in parts.items() if name not in ("parameters", "requires grad", "addresses")}
 

@@ -7,7 +7,7 @@ from grader.course.declare import mistake, patch
 from ..shared.library import ROW_MAXIMUM, scale_mistakes, softmax_by_hand
 
 SCALE = " / math.sqrt(q.shape[-1])"
-ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # for scores of thousands
+EXTREMES = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # for scores of thousands
 
 
 def attention_mistakes(indent: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WORDS = ["The", "cat", "sat", "on", "the", "mat"]
 
 
-def shifted(words: Sequence[str]) -> None:
+def next_token_targets(words: Sequence[str]) -> None:
     """Inputs below, the targets of each position above; one output's allowed inputs in blue, the forbidden one in red."""
     from matplotlib.patches import FancyArrowPatch
 
@@ -105,7 +105,7 @@ def _true_or_false(ax: Axes) -> None:
         cell.set(text=str(true), fontsize=9, color="white" if true else "#6A6A6A")
 
 
-def hiding(words: Sequence[str]) -> None:
+def masking_steps(words: Sequence[str]) -> None:
     """A causal mask at work: random scores, the same with −∞ where the mask is False, and the weights of each row."""
     n = len(words)
     scores = np.round(np.random.default_rng(6).normal(size=(n, n)) * 1.2, 1)

@@ -40,7 +40,7 @@ def plain_attention(q, k, v):
 # text, and not on what the model would have written itself, is called **teacher forcing**.)
 
 # %% role="demo"
-figures.masks.shifted("The animal didn't cross the street".split())
+figures.masks.next_token_targets("The animal didn't cross the street".split())
 
 # %% [markdown]
 # The output at *didn't* must predict *cross*, and *cross* is right there in the input, one place to the right. A model
@@ -210,7 +210,7 @@ print("… / their sum, the hidden score being 200:", far / far.sum())
 # ("not a number"). So the mask acts on the scores, before softmax, and not on the weights after it.
 
 # %% role="demo"
-figures.masks.hiding(["The", "cat", "sat", "on"])
+figures.masks.masking_steps(["The", "cat", "sat", "on"])
 
 # %% [markdown]
 # ## A row with nothing to see

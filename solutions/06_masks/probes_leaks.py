@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from grader.worker.originals import BUILTINS
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -26,7 +26,7 @@ randn, softmax, stack, cat, zeros_like, relu = (
 )
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls leaks(attention, x). args: x (T, d) in float64. options: candidate, one of CANDIDATES; by_name.
 
     Parts: 'calls of attention', and 'result'.
@@ -38,8 +38,8 @@ def searched(function: Any, run: Run) -> dict[str, Any]:
         calls[0] += 1
         return attention(tokens)
 
-    result = called(function, run, counted, x)
-    return {"calls of attention": calls[0], "result": returned(result)}
+    result = call_function(function, run, counted, x)
+    return {"calls of attention": calls[0], "result": mark_result(result)}
 
 
 @cache

@@ -169,7 +169,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], paint
     ax.annotate("", end, start, arrowprops=style)
 
 
-def divided(single: np.ndarray, pair: np.ndarray) -> None:
+def weights_of_heads(single: np.ndarray, pair: np.ndarray) -> None:
     """single: (1, 3), the weight of the only head on first friend, second friend and all others; pair: (2, 3) of two heads."""
     on = ["first friend", "second friend", "all others"]
     fig, (left, right) = panels(2, width=8.4, height=3.2)

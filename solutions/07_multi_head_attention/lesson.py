@@ -421,7 +421,7 @@ if passed(MultiHeadAttention):
     for name, right in (("one head ", one_head_right), ("two heads", two_heads_right)):
         print(f"{name}: first friend {right[0]:.0%}, second friend {right[1]:.0%}")
     assert min(one_head_right) < 0.4 and max(one_head_right) > 0.85 and min(two_heads_right) > 0.95
-    figures.multi_head_attention.divided(single.numpy(), pair.numpy())
+    figures.multi_head_attention.weights_of_heads(single.numpy(), pair.numpy())
 
 # %% [markdown]
 # With two heads both answers are right {{ min(two_heads_right):.0%; it > 0.95 }} of the time, and each head looks at one of the friends.

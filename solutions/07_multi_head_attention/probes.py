@@ -8,7 +8,7 @@ import torch
 from torch.nn import Linear, Module, MultiheadAttention
 
 from grader.worker.originals import BUILTINS, of_torch
-from grader.worker.probes import Run, build, called
+from grader.worker.probes import Run, build, call_function
 
 from ..shared.probes import addresses, identities, trainable
 
@@ -30,7 +30,7 @@ class Mine(Module):
             self.register_buffer("calls", torch.zeros(()))
 
 
-def copied(function: Any, run: Run) -> dict[str, Any]:
+def weight_copy(function: Any, run: Run) -> dict[str, Any]:
     """What the call leaves in the module, and in the original.
 
     options: init (d_model, num_heads and, where it is another module of these attributes, True), mine and original (weights by
@@ -44,8 +44,8 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     d_model, num_heads = options["init"][:2]
     original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
     before, trained = T.parameters(mine), T.parameters(original)
-    with T.recording(True):
-        called(function, run, mine, original)
+    with T.grad_mode(True):
+        call_function(function, run, mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]

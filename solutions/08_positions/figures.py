@@ -15,7 +15,7 @@ def _numpy(tensor: Any) -> np.ndarray:
     return tensor.detach().double().numpy()
 
 
-def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
+def two_orders(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
     """Attention weights of one sentence in two orders; rows in the order of the sentence, columns in the first one's."""
     fig, axes = panels(2, width=7.4, height=3.7)
     fig.suptitle("In either order, the weight from one word to another is the same", fontsize=11.5)
@@ -134,7 +134,7 @@ def hands(starts: Sequence[int], step: int, frequencies: Sequence[float]) -> Non
     )
 
 
-def turned(places: Sequence[tuple[int, int]], omega: float) -> None:
+def rotation(places: Sequence[tuple[int, int]], omega: float) -> None:
     """A pair of a query and of a key as arrows, turned by their positions. places: (of the query, of the key) for each panel."""
     alpha, beta, r, t = math.radians(75), math.radians(35), 1.0, 0.85
     fig, axes = panels(len(places), width=8.6, height=2.75)
@@ -240,7 +240,7 @@ def _apart(heights: Sequence[float], gap: float, low: float, high: float) -> np.
     return placed
 
 
-def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Mapping[str, float]) -> None:
+def extrapolation(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Mapping[str, float]) -> None:
     """Accuracy against the position for each task and each way of giving positions; nothing is joined across the trained length.
 
     accuracy: task -> name -> the share of right answers, (seeds, positions). guessing: task -> what guessing achieves.

@@ -60,7 +60,7 @@ orders = ["dog bites man".split(), "man bites dog".split()]
 outputs, weights = zip(*(attention(torch.stack([words[w] for w in order]), *projections) for order in orders))
 print("bites in 'dog bites man':", outputs[0][1])
 print("bites in 'man bites dog':", outputs[1][1])
-figures.positions.bag(orders, weights)
+figures.positions.two_orders(orders, weights)
 assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
@@ -251,7 +251,7 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
 # of a query and the same pair of a key, with ω = 20° a position; the pale arrows show them before the turn:
 
 # %% role="demo"
-figures.positions.turned(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(20))
+figures.positions.rotation(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(20))
 
 # %% [markdown]
 # Both arrows turn the same way, the query by pω and the key by sω, so the angle between them changes by (p − s)ω. From the
@@ -580,7 +580,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 
 # %% role="payoff" exercise="alibi_bias"
 if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
-    figures.positions.beyond(accuracy, trained=16, guessing={"Two back": 0.125, "Last small one": 0.625})
+    figures.positions.extrapolation(accuracy, trained=16, guessing={"Two back": 0.125, "Last small one": 0.625})
     two, small = accuracy.values()
     for name in ("learned", "sinusoidal", "RoPE"):  # what follows holds for each of the five seeds
         assert all(of[name][:, 2:16].nanmean(dim=1).min() > 0.95 for of in (two, small))

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.figures import COLOURS, CYCLE, matrix, panels, show
 
-__all__ = ["ablation", "alike", "block", "curves", "dropped", "fused", "gradients", "reverse"]
+__all__ = ["ablation", "block", "curves", "dropout_weights", "fused", "gradients", "reverse", "token_similarity"]
 
 
 _PALE = {"stream": "#0072B2", "norm": "#F6E7A8", "attention": "#F9CDAE", "mlp": "#BFE5D6", "edge": "#5A5A5A"}
@@ -167,7 +167,7 @@ def fused() -> None:
     )
 
 
-def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
+def dropout_weights(still: Any, once: Any, mean: Any, p: float) -> None:
     """A head's weights in evaluation, in one pass in training mode, and averaged over many.
 
     What the mask hides is gray, what dropout took is 0.
@@ -253,7 +253,7 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     )
 
 
-def alike(similarity: Mapping[str, Sequence[float]]) -> None:
+def token_similarity(similarity: Mapping[str, Sequence[float]]) -> None:
     """How alike the tokens of a sequence are after each block of an untrained stack. similarity: name → mean cosines, from block 0 on."""
     fig, (ax,) = panels(1, width=7.4, height=3.4)
     for at, (name, values) in enumerate(similarity.items()):

@@ -141,7 +141,7 @@ if passed(CausalMultiHeadAttention):
         layer.proj.weight.copy_(torch.eye(6))
         still = layer.eval()(x)[0].numpy()
         steps = layer.train()(x.repeat(400, 1, 1)).numpy()
-    figures.causal_multi_head_attention.dropped(still, steps[0], steps.mean(axis=0), 0.5)
+    figures.causal_multi_head_attention.dropout_weights(still, steps[0], steps.mean(axis=0), 0.5)
     assert abs(steps.mean(axis=0) - still).max() < 0.15
 
 # %% [markdown]
@@ -442,7 +442,7 @@ def alike(way):
 
 
 tokens = {way: alike(way) for way in WAYS}
-figures.causal_multi_head_attention.alike(tokens)
+figures.causal_multi_head_attention.token_similarity(tokens)
 assert min(tokens[way][-1] for way in ("plain", "norm only")) > 0.99
 assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.9
 

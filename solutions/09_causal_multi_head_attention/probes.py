@@ -22,7 +22,7 @@ def dropout(cls: Any, run: Run) -> dict[str, Any]:
     """
     (x,) = run.args
     made = build(cls, run.options).eval()
-    with T.recording(False):
+    with T.grad_mode(False):
         parts = {"still": made(x), "still again": made(x)}
         made.train()
         return parts | {"moving": [made(x) for _ in range(CALLS)]}
@@ -44,7 +44,7 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
             f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused."
         ) from None
     made = build(cls, run.options)
-    return {**parts, "state_dict": " ".join(T.saved(made)), "tensors": " ".join(T.plain(made))}
+    return {**parts, "state_dict": " ".join(T.state_dict_names(made)), "tensors": " ".join(T.plain_tensors(made))}
 
 
 def block(cls: Any, run: Run) -> dict[str, Any]:
@@ -56,17 +56,17 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
     options = run.options
     made = build(cls, options)
     for name, wanted in (("ln1", T.LayerNorm), ("ln2", T.LayerNorm), ("mlp", T.Sequential)):
-        found = T.part(made, name)
+        found = T.submodule(made, name)
         if not is_a(found, wanted):
             found = getattr(made, name, None) if found is None else found
             raise ContractError(
                 f"The attribute {name} is a {type(found).__name__}; an nn.{wanted.__name__} is asked for."
             )
         if name != "mlp":
-            set_eps(name, next(T.parts(found))[1])
+            set_eps(name, next(T.submodules(found))[1])
     call_before(made, run)
     if not options.get("differs"):
         return run_module(lambda *_, **__: made, run)
     made.train()
-    with T.recording(False):
+    with T.grad_mode(False):
         return {"one call": made(*run.args), "another call": made(*run.args)}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, said
+from grader.course.readings import ContractError, describe_part, flag
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -38,7 +38,7 @@ def _output(case: Case, part: Part) -> Array:
     """What forward gave, if it is a tensor of x's shape. Raises ContractError otherwise."""
     shape = case.args[0].array.shape
     if part.kind != "tensor" or part.shape != shape:
-        found = part.shape if part.kind == "tensor" else said(part)
+        found = part.shape if part.kind == "tensor" else describe_part(part)
         raise ContractError(f"forward gave {found} for x of shape {shape}; expected the same shape.")
     return part.array
 

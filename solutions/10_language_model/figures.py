@@ -15,7 +15,7 @@ from grader.notebook.record import default_path
 
 from ..shared.data import python_reference
 
-__all__ = ["checkpoint", "each_character", "learned", "pairs", "parts", "reference_text", "surprise"]
+__all__ = ["checkpoint", "each_character", "loss_curve", "model_parts", "pairs", "reference_text", "surprise"]
 
 
 def reference_text() -> str:
@@ -81,7 +81,7 @@ def pairs(table: Any, characters: Sequence[str], shown: str) -> None:
 _EDGE, _TALL = "#9A9A9A", 0.52  # of the boxes: the color of their frames, the height of a flat one
 
 
-def parts(text: str, numbers: Sequence[int], d_model: int, vocabulary: int) -> None:
+def model_parts(text: str, numbers: Sequence[int], d_model: int, vocabulary: int) -> None:
     """Draws a language model from bottom to top: ids, embeddings, blocks, logits. text: one character more than is read."""
     from matplotlib.patches import FancyBboxPatch
 
@@ -170,7 +170,7 @@ def parts(text: str, numbers: Sequence[int], d_model: int, vocabulary: int) -> N
     )
 
 
-def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None:
+def loss_curve(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None:
     """The loss on training text and on held-out text by step, between knowing nothing and counting pairs.
 
     history: (step, loss, held, …).

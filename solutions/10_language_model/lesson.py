@@ -165,7 +165,7 @@ if passed(next_token_loss):
 # Here is the whole model, and five characters on their way through it:
 
 # %% role="demo"
-figures.language_model.parts("If the", [number_of[c] for c in "If th"], d_model=128, vocabulary=len(characters))
+figures.language_model.model_parts("If the", [number_of[c] for c in "If th"], d_model=128, vocabulary=len(characters))
 
 # %% [markdown]
 # From bottom to top: an id is only a number, so a table turns it into a vector, the token's **embedding**. The table
@@ -486,7 +486,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 
 # %% role="payoff" exercise="generate"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
-    figures.language_model.learned(history, len(characters), bigram)
+    figures.language_model.loss_curve(history, len(characters), bigram)
     print(write(model))
 
 # %% [markdown]

@@ -15,7 +15,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, parameter as parameter_of, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, parameter as parameter_of
 
 from ..shared.probes import set_eps, trainable
 
@@ -59,7 +59,7 @@ NOTES: list[
 
 def flags(model: Any) -> list[bool]:
     """Whether each part of a model is in training mode, the model itself first."""
-    return [own["training"] is not False for _, own in T.parts(model)]
+    return [own["training"] is not False for _, own in T.submodules(model)]
 
 
 def greedy(function: Any, run: Run) -> dict[str, Any]:
@@ -71,13 +71,13 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     """
     model = Writer(run.options["table"], True, run.options["training"], run.args[2])
     NOTES.clear()
-    with T.recording(True):
+    with T.grad_mode(True):
         result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
         still = T.grad_is_enabled()
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
     trained = trainable(T.parameters(model))
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "tokens fed": fed,
         "in training": training,
         "graphs": graphs,
@@ -105,7 +105,7 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
     def draw(ids: Any, elsewhere: int, **generator: Any) -> Any:
         seed_numpy(elsewhere)
         seed_python(elsewhere)
-        with T.recording(True):
+        with T.grad_mode(True):
             return _integers(function(model, ids, *others, **generator))
 
     def drawing(seed: int, elsewhere: int) -> Any:
@@ -116,7 +116,7 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
 
     seed = options["seed"] or 0
     few = [T.copy(all_ids[:FEW]) for _ in range(4)]
-    parts = {"ids": returned(drawing(seed, 1)(all_ids))}
+    parts = {"ids": mark_result(drawing(seed, 1)(all_ids))}
     if options.get("again"):
         one = drawing(seed, 1)
         parts |= {"first": one(few[0]), "ids of a second call": one(few[1])}
@@ -213,18 +213,18 @@ class Stepping(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
-            with T.recording(True):
+            with T.grad_mode(True):
                 loss = closure()
         (group,) = self.param_groups
         STEPS.append([T.copy(parameter.grad) for parameter in group["params"]])
-        with T.recording(False):
+        with T.grad_mode(False):
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     parameter -= group["lr"] * parameter.grad
         return loss
 
 
-def stepped(function: Any, run: Run) -> dict[str, Any]:
+def training_step(function: Any, run: Run) -> dict[str, Any]:
     """What a step of training does to a model and its optimizer, the last of several.
 
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
@@ -236,7 +236,7 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
     optimizer = Stepping(model.parameters(), options["lr"])
     GRAPHS.clear()
-    with nothing_collected() as collections, T.recording(True):
+    with nothing_collected() as collections, T.grad_mode(True):
         for ids in options.get("before", ()):
             function(model, optimizer, T.tensor(ids), **run.kwargs)
         if options["stale"] is not None:
@@ -281,14 +281,14 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
         raise ContractError(f"LanguageModel(...) gives a {type(made).__name__}, not an nn.Module.")
     wanted = (("token", T.Embedding), ("position", T.Embedding), ("norm", T.LayerNorm), ("head", T.Linear))
     for name, kind in wanted:
-        if not is_a(T.part(made, name), kind):
+        if not is_a(T.submodule(made, name), kind):
             found = type(getattr(made, name, None)).__name__
             raise ContractError(
                 f"The attribute {name} is a {found}; an nn.{kind.__name__} is asked for."
                 if hasattr(made, name)
                 else f"The model has no attribute {name}; an nn.{kind.__name__} is asked for."
             )
-    blocks = T.part(made, "blocks")
+    blocks = T.submodule(made, "blocks")
     if not is_a(blocks, T.ModuleList) and not is_a(blocks, T.Sequential):
         found = type(getattr(made, "blocks", None)).__name__
         plain = (
@@ -299,17 +299,17 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
         raise ContractError(
             f"The attribute blocks is a {found}; an nn.ModuleList or nn.Sequential is asked for.{plain}"
         )
-    inside = [own for prefix, own in T.parts(blocks) if prefix.count(".") == 1]
+    inside = [own for prefix, own in T.submodules(blocks) if prefix.count(".") == 1]
     if len(inside) != options["layers"]:
         raise ContractError(f"There are {len(inside)} blocks; expected num_layers = {options['layers']}.")
     owned = T.parameters(made)
     identities = {
-        "weights": [T.parameter(T.part(made, name), "weight") for name in ("head", "token")],
+        "weights": [T.parameter(T.submodule(made, name), "weight") for name in ("head", "token")],
         "parameters": owned.values(),
     }
     identities = {name: array([*map(id, those)], int64) for name, those in identities.items()}
     build(lambda *_, **__: made, options)
-    for prefix, own in T.parts(made):
+    for prefix, own in T.submodules(made):
         if "normalized_shape" in own:
             set_eps(prefix.rstrip("."), own)
     made.train(options.get("mode", "eval") == "train")
@@ -340,6 +340,6 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
     for hook in hooks:
         hook.remove()
     return {"went " + name: value for name, value in went.items()} | {
-        "result": returned(result),
-        "second call": returned(made(run.args[0].flip(1)), "second call"),
+        "result": mark_result(result),
+        "second call": mark_result(made(run.args[0].flip(1)), "second call"),
     }

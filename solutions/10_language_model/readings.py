@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, numbers, said
+from grader.course.readings import ContractError, describe_part, flag, numbers
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -118,7 +118,7 @@ def flagged(part: Part) -> bool:
     return bool(numbers(part).any())
 
 
-def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+def training_step(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What a step of training did, one step after the other; what it should be is worked out here, without autograd."""
     if flagged(parts["graph"]):
         raise ContractError(
@@ -127,7 +127,9 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     loss = parts["loss"]
     if loss.array is None or loss.kind == "bool" or loss.shape != ():
         shape = f" of shape {loss.shape}" if loss.shape else ""
-        raise ContractError(f"What came back is {said(loss)}{shape}; expected the loss before the step, a float.")
+        raise ContractError(
+            f"What came back is {describe_part(loss)}{shape}; expected the loss before the step, a float."
+        )
     left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
     if times != 1:
         raise ContractError(

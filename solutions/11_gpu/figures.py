@@ -23,7 +23,7 @@ from grader.figures import COLOURS, panels, show
 STORED = (
     Path(__file__).parents[1] / "shared" / "data" / "gpu_runs.json"
 )  # made by `make gpu`: a list of runs, one a machine, the newest last
-RUN: dict[str, Any] = {}  # what this kernel has measured so far, by name: see `keep`
+RUN: dict[str, Any] = {}  # what this kernel has measured so far, by name: see `record`
 
 # What torch says, in part, where a way cannot run, and what that means.
 _REASONS = (
@@ -87,7 +87,7 @@ def attempt(call: Callable[[], Any], reason: str = "") -> Any:
     return line if len(line) <= 90 else line[:89] + "…"
 
 
-def said(value: float | str, unit: str) -> str:
+def with_unit(value: float | str, unit: str) -> str:
     """What `attempt` returned, in words."""
     return (
         f"not here: {value}"
@@ -239,7 +239,7 @@ def _spans(events: Any) -> Iterator[Span]:
 # --- stored runs -------------------------------------------------------------------------------
 
 
-def keep(what: str, value: Any) -> None:
+def record(what: str, value: Any) -> None:
     """Notes a result of this run, for `store`."""
     RUN[what] = value
 
@@ -249,7 +249,7 @@ def store(path: Path = STORED) -> str:
 
     Lesson 15 adds to lesson 11's run. Returns: the machine.
     """
-    machine, runs = name(), stored(path)
+    machine, runs = name(), stored_runs(path)
     earlier = next((one for one in runs if one["machine"] == machine), {})
     run = {**earlier, "machine": machine, "torch": torch.__version__, "date": time.strftime("%Y-%m-%d"), **RUN}
     others = [one for one in runs if one["machine"] != machine]
@@ -257,24 +257,29 @@ def store(path: Path = STORED) -> str:
     return machine
 
 
-def stored(path: Path = STORED) -> list[dict[str, Any]]:
+def stored_runs(path: Path = STORED) -> list[dict[str, Any]]:
     """The stored runs on GPUs, the newest last; none where nobody has measured yet."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
+def card(run: Mapping[str, Any]) -> str:
+    """The short name of the machine of a run: 'NVIDIA H100 80GB HBM3'."""
+    return run["machine"].split(",")[0]
+
+
 def _stored_with(what: str) -> list[dict[str, Any]]:
     """The newest stored run that has measured this, in a list; an empty one where there is none, or where a GPU is here."""
-    return [run for run in stored() if what in run and device().type != "cuda"][-1:]
+    return [run for run in stored_runs() if what in run and device().type != "cuda"][-1:]
 
 
 def _of(run: Mapping[str, Any]) -> str:
     """Whose figure it is."""
-    return f"Stored run, {run['machine'].split(',')[0]}"
+    return f"Stored run, {card(run)}"
 
 
 def about_gpus() -> str:
     """One or two sentences: where the lesson's numbers about GPUs come from."""
-    runs = stored()
+    runs = stored_runs()
     if not runs:
         return "No GPU was at hand when this copy was made, so its numbers about GPUs are published ones, each with its source."
     run = runs[-1]
@@ -294,9 +299,11 @@ def stored_backends() -> str:
     """One sentence: what each backend took in the newest stored run, and the operator, which chooses among them."""
     for run in _stored_with("backends"):
         backends = ", ".join(
-            f"{backend} {said(ms, 'ms')}" for backend, ms in run["backends"].items() if not isinstance(ms, str)
+            f"{backend} {with_unit(ms, 'ms')}" for backend, ms in run["backends"].items() if not isinstance(ms, str)
         )
-        return f"{_of(run)}: {backends}; the operator, which chooses by itself, {said(run['ways']['fused'], 'ms')}."
+        return (
+            f"{_of(run)}: {backends}; the operator, which chooses by itself, {with_unit(run['ways']['fused'], 'ms')}."
+        )
     return ""
 
 
@@ -505,7 +512,7 @@ def _roof(ax: Any, roof: Sequence[float], points: Points, run: str) -> str:
 
 def traces(runs: Mapping[str, Sequence[Span]]) -> None:
     """What ran when, here and, where that is no GPU, in the newest stored run."""
-    keep("trace", {way: [list(span) for span in spans] for way, spans in runs.items()})
+    record("trace", {way: [list(span) for span in spans] for way, spans in runs.items()})
     _time_lines(runs)
     for run in _stored_with("trace"):
         _time_lines({way: [Span(*span) for span in spans] for way, spans in run["trace"].items()}, _of(run))
@@ -558,7 +565,7 @@ def over_the_matrix(spans: Sequence[Span]) -> float:
     return (lengths["scale and mask"] + lengths["softmax"]) / max(sum(lengths.values()), 1e-9)
 
 
-def elsewhere() -> None:
+def gpu_times() -> None:
     """The newest stored run on a GPU, where there is one, then the published figures of an A100."""
     for run in _stored_with("ways"):
         ways(run["ways"], run["shape"], _of(run))
@@ -601,7 +608,7 @@ def against_length(
     those ways whose slope is told. crossing: the length from which on attention does more operations than the projections.
     limit: in words, what is reached there.
     """
-    keep(
+    record(
         "lengths",
         {"times": times, "memory": memory, "full": full, "slopes": slopes, "crossing": crossing, "limit": limit},
     )

@@ -177,7 +177,7 @@ if passed(time_ms):
         torch.set_float32_matmul_precision("high")  # lets tensor cores round float32 to TF32
         print(f"products in TF32 reach {product_rates(torch.float32)[1]:.0f} GFLOP/s, where the card has it")
         torch.set_float32_matmul_precision("highest")
-    bench.keep("roofs", roofs)
+    bench.record("roofs", roofs)
 
 # %% [markdown]
 # Here a call costs {{ call_us:.1f; it < 100 }} µs. Memory moves {{ bandwidth:.0f; it > 1 }} GB/s: this is its **bandwidth**. Products reach
@@ -332,15 +332,15 @@ if passed(time_ms):
         took = {way: bench.attempt(partial(tried, make)) for way, make in ways.items()}
     shape = f"batch {batch}, {heads} heads of 64, {t_ways:,} tokens, {bits}"
     figures.gpu.ways(took, shape)
-    bench.keep("ways", took)
-    bench.keep("shape", shape)
+    bench.record("ways", took)
+    bench.record("shape", shape)
 
 # %% [markdown]
 # Fused is {{ took["eager"] / took["fused"]:.1f; it > 1.5 }} times as fast as eager here. Fusion saves bytes; skipping what the mask
 # hides saves operations, here half. And on a GPU?
 
 # %% role="demo" tags=["hide-input"]
-figures.gpu.elsewhere()
+figures.gpu.gpu_times()
 
 # %% [markdown]
 # What did the first program do all that time? Above all it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
@@ -394,7 +394,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     roof = tuple(max(top, *rates) for top, rates in zip(roof, zip(*reached)))  # a roof is the most that was reached here
     corner = roof[0] / roof[1]
     figures.gpu.roofline(roof, points, bits)
-    bench.keep("roofline", {"precision": bits, "roof": roof, "points": points})
+    bench.record("roofline", {"precision": bits, "roof": roof, "points": points})
     del scores, weights  # a GPU's memory is needed below
 
 # %% [markdown]
@@ -545,7 +545,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     block_mib = {way: bench.peak_mib(partial(block, x), training[way]) for way, block in blocks.items()}
     for way in blocks:
         print(f"{way:9}{block_ms[way]:8.1f} ms {block_mib[way]:8.0f} MiB")
-    bench.keep("block", {"tokens": t_block, "ms": block_ms, "MiB": block_mib})
+    bench.record("block", {"tokens": t_block, "ms": block_ms, "MiB": block_mib})
 
 # %% [markdown]
 # On CUDA the memory is the peak (`torch.cuda.max_memory_allocated`); elsewhere it is what the forward pass keeps for the backward
@@ -594,7 +594,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
             spent = race({way: partial(Writer(kind, len(characters), t).to(here).eval(), ids) for way, kind in kinds.items()}, rounds)
             gains[t] = spent["eager"] / spent["fused"]
             print(f"{t:4} tokens: eager {spent['eager']:.2f} ms, fused {spent['fused']:.2f} ms: {gains[t]:.2f} times as fast")
-    bench.keep("model", gains)
+    bench.record("model", gains)
 
 # %% [markdown]
 # With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
@@ -627,8 +627,8 @@ if passed(time_ms):
     with torch.no_grad():
         by_backend = bench.backends(ways["fused"](q, k, v), measure)
     for backend, ms in by_backend.items():
-        print(f"{backend:20} {bench.said(ms, 'ms')}")
-    bench.keep("backends", by_backend)
+        print(f"{backend:20} {bench.with_unit(ms, 'ms')}")
+    bench.record("backends", by_backend)
 
 # %% [markdown]
 # {{ bench.stored_backends() }}

@@ -10,7 +10,7 @@ Parts = Mapping[str, Part]
 SHAPES = "shapes of query, key and value"
 
 
-def called(case: Case, parts: Parts) -> dict[str, Part]:
+def first_call(case: Case, parts: Parts) -> dict[str, Part]:
     """What the operator was told by its first call, in words, and whether any other operation made a (T, T) tensor.
 
     A single token has no future: is_causal says nothing for it, and every tensor of one number ends in (1, 1).

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, parameter, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, parameter
 
 __builtins__ = BUILTINS
 
@@ -38,15 +38,15 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     )  # an answer may be kept for the session: each case is a session of its own
     if callable(forget):
         forget()
-    with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
+    with simulated_devices(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
     if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
-    return {"device type": returned(result.type)}
+    return {"device type": mark_result(result.type)}
 
 
 @contextlib.contextmanager
-def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
+def simulated_devices(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
     """torch's answers about devices, as on a machine with those; functions imported by name obey it, too."""
     built = {"cuda": cuda != "no build", "mps": mps != "no build"}
     here = {"cuda": cuda == "here", "mps": mps == "here"}
@@ -149,13 +149,13 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
         with _Watched(), _Squares():
             result = made(x)
-        parts: dict[str, Any] = {"result": returned(result)}
+        parts: dict[str, Any] = {"result": mark_result(result)}
         if options.get("shorter"):
-            parts["second call"] = returned(made(x.flip(1)), "second call")
-            parts["third call"] = returned(made(x[:, : options["shorter"]]), "third call")
+            parts["second call"] = mark_result(made(x.flip(1)), "second call")
+            parts["third call"] = mark_result(made(x[:, : options["shorter"]]), "third call")
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
-    parts["state_dict"] = ", ".join(T.saved(made))
+    parts["state_dict"] = ", ".join(T.state_dict_names(made))
     ends = array([shape for shape in _seen.shapes if len(shape) == 2], int64).reshape(-1, 2)
     return parts | _call(_seen.calls) | {"calls": len(_seen.calls), "ends": ends}
 

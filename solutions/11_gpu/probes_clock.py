@@ -26,7 +26,7 @@ from numpy import array
 from grader.worker.originals import BUILTINS
 from grader.worker.probes import Run
 
-from .probes import ACCELERATOR, pretended
+from .probes import ACCELERATOR, simulated_devices
 
 __builtins__ = BUILTINS
 
@@ -118,7 +118,7 @@ def _measured(function: Any, run: Run, unit_s: float, real: bool) -> tuple[Any, 
     device, kind, kwargs = torch.device(name), torch.device(name).type, options.get("kwargs", {})
     work = Work(options["plan"], queued=kind != "cpu", unit_s=unit_s, real=real)
     here = ("here" if kind == known else "no build" for known in ("cuda", "mps"))
-    with pretended(*here), _led(function, [*_waits(work, kind), *([] if real else _clocks(work))]):
+    with simulated_devices(*here), _led(function, [*_waits(work, kind), *([] if real else _clocks(work))]):
         result = function(hidden(work.fn, "fn"), device if options.get("as_device") else name, **kwargs)
     looks = [*work.looked, work.looks]
     return real, work.calls, result, array(work.durations), array(looks), work.cpu_clock, work.readings

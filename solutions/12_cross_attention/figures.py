@@ -57,7 +57,7 @@ def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], color:
     )
 
 
-def fading(curves: Mapping[str, Sequence[Any]]) -> None:
+def token_influence(curves: Mapping[str, Sequence[Any]]) -> None:
     """curves: by kind of weights, for each network (T,) by how much the last state moves with each token."""
     fig, (ax,) = panels(1, width=7.2, height=3.4)
     said = []
@@ -176,7 +176,7 @@ def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = 
     ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=10.5, zorder=3, bbox={**_BOX, **edge})
 
 
-def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]], claim: str) -> None:
+def word_alignment(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]], claim: str) -> None:
     """A map for each sentence (words read, words written, weights): rows are the words written, columns the words read."""
     fig, axes = panels(len(sentences), width=8.2, height=4.6, ratios=[len(read) + 5 for read, _, _ in sentences])
     said = []

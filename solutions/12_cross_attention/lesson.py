@@ -109,7 +109,7 @@ if passed(rnn_states):
         nn.init.orthogonal_(layer.weight_hh_l0)  # turns the state, and keeps its length
         curves["an orthogonal $W_h$"].append(felt(layer, x))
     default, orthogonal = ([(curve[19] / curve[0]).item() for curve in each] for each in curves.values())
-    figures.cross_attention.fading(curves)
+    figures.cross_attention.token_influence(curves)
 
 # %% [markdown]
 # With torch's default weights, token 19, the last one read, counts between {{ min(default) / 1e6:.1f; it > 0.1 }} million and
@@ -394,7 +394,7 @@ if passed(additive_attention):
 if passed(additive_attention):
     shown = [read("la voiture bleue"), read("un petit chat noir et la maison blanche")]
     said, small = " ".join(shown[0][1]), shown[0][2].tolist()
-    figures.cross_attention.aligned(shown, "In most rows the decoder looks at the word that it translates")
+    figures.cross_attention.word_alignment(shown, "In most rows the decoder looks at the word that it translates")
 
 # %% [markdown]
 # Nobody told the translator which words belong together: it was given pairs of sentences. We trained it with five
@@ -509,7 +509,7 @@ def across(words, hidden=""):
 # %% role="demo"
 mapped = [across("la voiture bleue"), across("un petit chat noir et la maison blanche")]
 written, newest = " ".join(mapped[0][1]), mapped[0][2].tolist()
-figures.cross_attention.aligned(mapped, "The Transformer may look at a neighbor of the word that it translates")
+figures.cross_attention.word_alignment(mapped, "The Transformer may look at a neighbor of the word that it translates")
 
 # %% [markdown]
 # It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the
@@ -560,11 +560,11 @@ if passed(additive_attention):
     drawn, fresh = dates.written(seed=0), dates.fresh(1000)  # none of the fresh ones is in the training
 
     def date_pairs():
-        return dates.encoded([next(drawn) for _ in range(64)])
+        return dates.encode([next(drawn) for _ in range(64)])
 
     def score(model):
         """How many of the fresh dates are right to the last character, and the weights (1000, 10, 18) or None."""
-        source, target = dates.encoded(fresh)
+        source, target = dates.encode(fresh)
         with torch.no_grad():
             written, maps = translate(model, source, 10)
         right = (written.argmax(dim=-1) == target).all(dim=-1).sum().item()
@@ -581,8 +581,8 @@ if passed(additive_attention):
 if passed(additive_attention):
     texts = ["3 March 2021", "Mar 3, 2021"]
     with torch.no_grad():
-        scores, weights = translate(dater, dates.encoded([(text, "0000-00-00") for text in texts])[0], 10)
-    written = [dates.decoded(row) for row in scores.argmax(dim=-1)]
+        scores, weights = translate(dater, dates.encode([(text, "0000-00-00") for text in texts])[0], 10)
+    written = [dates.decode(row) for row in scores.argmax(dim=-1)]
     figures.cross_attention.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks at the part it is writing")
     largest = maps.max(dim=-1).values.mean(dim=0)  # (10,): of each character's row
     assert largest[3] > 0.7 and largest[4] < largest[3]

@@ -10,7 +10,7 @@ from grader.course.declare import Case, Tensor, holds, mistake, patch
 from ..shared.library import ROW_MAXIMUM, softmax_by_hand
 
 Arrays = list[np.ndarray]
-ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
+EXTREMES = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 THREE = np.array([[[1.0, 0], [0, 1], [0, 0]]])  # keys; one of zeros is a key like any other
 
@@ -21,7 +21,9 @@ def case(key: str, title: str, arrays: Arrays, grad: str | tuple[int, ...] = "al
     return Case(key, title, tuple(Tensor(array, requires_grad=i in wanted) for i, array in enumerate(arrays)), **fields)
 
 
-def general(rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
+def alignment_cases(
+    rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]
+) -> Iterator[Case]:
     """What both exercises are tried with. learned: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
 
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:
@@ -65,7 +67,7 @@ def sums(case, parts):
     )  # of 1.0002 four digits would say 1
 
 
-@holds("weights move with their keys, and the context stays", needs=("batch", "permuted"))
+@holds("weights move with their keys, and the context stays", cases=("batch", "permuted"))
 def order(case, parts, other, changed):
     moved = np.abs(parts["weights"][:, ORDER] - changed["weights"]).max()
     if moved > 1e-4:
@@ -74,19 +76,19 @@ def order(case, parts, other, changed):
     return None if gap < 1e-4 else f"Another order of the keys changed the context by up to {gap:.4g}."
 
 
-@holds("one item of a batch does not affect another", needs=("batch", "item changed"))
+@holds("one item of a batch does not affect another", cases=("batch", "item changed"))
 def apart(case, parts, other, changed):
     gap = max(float(np.abs(parts[name][1] - changed[name][1]).max()) for name in ("context", "weights"))
     return None if gap < 1e-4 else f"Replacing item 0 of the batch changed item 1 by up to {gap:.4g}."
 
 
-@holds("another query looks elsewhere", needs=("batch", "query changed"))
+@holds("another query looks elsewhere", cases=("batch", "query changed"))
 def query_matters(case, parts, other, changed):
     gap = np.abs(parts["weights"] - changed["weights"]).max()
     return None if gap > 1e-3 else f"Other queries on the same keys changed no weight by more than {gap:.1g}."
 
 
-@holds("a single key is the context", needs=("one key",))
+@holds("a single key is the context", cases=("one key",))
 def one_key(case, parts):
     gap = np.abs(parts["context"] - case.args[1].array[:, 0]).max()
     return None if gap < 1e-4 else f"With a single key the context differs from it by up to {gap:.4g}."

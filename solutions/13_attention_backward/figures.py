@@ -129,7 +129,7 @@ def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray
     )
 
 
-def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
+def gradient_by_weight(first: np.ndarray, gradient: np.ndarray) -> None:
     """The gradient of the first of two scores against its weight."""
     fig, (ax,) = panels(1, width=5.6, height=3.1)
     ax.plot(first, gradient)
@@ -165,7 +165,7 @@ def path(weights: np.ndarray) -> None:
     show(fig, alt=f"The weights of the query 'it' against the steps of descent: {said}. The curves flatten.")
 
 
-def ends(right: np.ndarray, wrong: np.ndarray) -> None:
+def descent_ends(right: np.ndarray, wrong: np.ndarray) -> None:
     """The loss at the end of descent from each start, with the right gradient and with a wrong one."""
     fig, (ax,) = panels(1, width=5.6, height=4.3)
     low, high = 1e-20, 2.0

@@ -256,7 +256,7 @@ if passed(softmax_backward):
     first = np.linspace(0, 1, 101)
     two = np.stack([first, 1 - first], axis=-1)
     passed_on = softmax_backward(np.tile([1.0, 0.0], (101, 1)), two)[:, 0]
-    figures.attention_backward.passed_on(first, passed_on)
+    figures.attention_backward.gradient_by_weight(first, passed_on)
     assert np.isclose(passed_on.max(), 0.25) and passed_on[0] == passed_on[-1] == 0
 
 # %% [markdown]
@@ -535,7 +535,7 @@ def descend(rule, seed, steps=400, rate=1.0):
 if passed(softmax_backward):
     right = np.array([list(descend(softmax_backward, seed)) for seed in range(40)])  # (seed, start and end)
     wrong = np.array([list(descend(lambda g, p: p * g, seed)) for seed in range(40)])
-    figures.attention_backward.ends(right[:, 1], wrong[:, 1])
+    figures.attention_backward.descent_ends(right[:, 1], wrong[:, 1])
     halved, ahead = (wrong[:, 1] < wrong[:, 0] / 2).sum(), (wrong[:, 1] < right[:, 1]).sum()
 
 # %% [markdown]

@@ -8,13 +8,13 @@ from typing import Any
 from numpy import array_equal, asfortranarray, einsum, exp, float64, generic, ndarray, zeros
 
 from grader.worker.originals import BUILTINS, is_a
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 MOST = 10
 
 
-def measured(function: Any, run: Run) -> dict[str, Any]:
+def gradient_calls(function: Any, run: Run) -> dict[str, Any]:
     """Calls numerical_gradient(f, x[, step]) with an f of the probe's own.
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
@@ -26,9 +26,9 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     x = _layouts[options.get("layout", "plain")](given)
     _seen.shape, _seen.kinds = x.shape, {}
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
-    result = called(function, run, f, x, *step)
+    result = call_function(function, run, f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
-    return {"what f was given": list(_seen.kinds), "result": returned(result)}
+    return {"what f was given": list(_seen.kinds), "result": mark_result(result)}
 
 
 class _Seen:
@@ -48,7 +48,7 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
 
     def f(x: Any) -> float:
         if len(_seen.kinds) < MOST:
-            _seen.kinds[words(x)] = None
+            _seen.kinds[describe_type(x)] = None
         if not ((is_a(x, ndarray) or is_a(x, generic)) and x.dtype == float64 and x.shape == _seen.shape):
             return 0.0
         for old, value in kept:
@@ -64,7 +64,7 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
     return f
 
 
-def words(x: Any) -> str:
+def describe_type(x: Any) -> str:
     if is_a(x, ndarray) or is_a(x, generic):  # a sum of two arrays of shape () is no array any more
         return f"an array of {x.dtype} of shape {tuple(x.shape)}"
     return f"a {type(x).__name__}"

@@ -8,20 +8,20 @@ from typing import Any
 from numpy import array, broadcast_to, exp, full, nan, ndarray, ones_like, sqrt, tanh, zeros_like
 
 from grader.worker.originals import BUILTINS
-from grader.worker.probes import Run, called, returned
+from grader.worker.probes import Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 Gradients = tuple[Any, ...]
 
 
-def searched(function: Any, run: Run) -> dict[str, Any]:
+def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls wrong_gradients(forward, backward, inputs, grad_output).
 
     args: the inputs, then grad_output. options: claim, one of CLAIMS; by_name. Parts: 'result'.
     """
     *inputs, grad_output = run.args
     forward, backward = CLAIMS[run.options["claim"]]
-    return {"result": returned(called(function, run, forward, backward, tuple(inputs), grad_output))}
+    return {"result": mark_result(call_function(function, run, forward, backward, tuple(inputs), grad_output))}
 
 
 def _softmax(scores: ndarray) -> ndarray:

@@ -45,7 +45,7 @@ MISTAKES = {
         why="""`weights * (1 - weights)` is how a weight changes with its own score, as for a sigmoid. In softmax a score also takes
         from all other weights of its row: weight i changes with score j by −weights[i] · weights[j]. Without that the rows of
         the gradient do not sum to 0.""",
-        evidence="deeplearning4j/libnd4j#440",
+        issue="deeplearning4j/libnd4j#440",
     ),
     "GB16": mistake(
         patch(MEAN, "(grad_weights * weights).sum(axis=-1)"),

@@ -17,12 +17,12 @@ SCALED = "scores = q_tile @ k_tile.mT / {}"
 HIDDEN = "columns > rows[:, None]"
 OFFSET = "device=q.device) + (t_k - t_q)"
 VISIBLE = "visible = top + q_tile.shape[-2] + t_k - t_q if causal else t_k"
-LOOPS = "for left in range(0, visible, block_size):"
+KEY_LOOP = "for left in range(0, visible, block_size):"
 NO_SKIP = patch(VISIBLE, "visible = t_k")  # tiles of the future are computed and masked like others
 CAUSAL = "if causal:\n                columns"
 
 # key, title, (B, H, T_q, T_k, d_k, d_v), block_size, causal
-SIZES = (
+CASE_SIZES = (
     ("sizes", "all sizes different, ragged tiles", (2, 3, 5, 7, 4, 6), 3, False),
     ("seen-again", "the same sizes, new numbers", (2, 3, 5, 7, 4, 6), 3, False),
     ("causal", "causal, as many queries as keys", (2, 2, 7, 7, 4, 3), 3, True),
@@ -48,7 +48,7 @@ def qkv(rng: np.random.Generator, sizes: tuple[int, ...], dtype: type = np.float
     )
 
 
-def attended(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
+def forward_pass(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
     """output and logsumexp in float64, for what the backward pass is given."""
     t_q, t_k = q.shape[-2], k.shape[-2]
     scores = q.astype(float) @ k.astype(float).swapaxes(-1, -2) / np.sqrt(q.shape[-1])
@@ -94,7 +94,7 @@ def many_tiles() -> tuple[str, str, tuple[int, ...], int, dict[str, Any]]:
 
 LOCAL = "columns - left > rows[:, None] - top - (t_k - t_q)"
 SKIPPED = "visible = top + q_tile.shape[-2] if causal else t_k"
-MASKS = {
+MASK_MISTAKES = {
     "MK1": patch(HIDDEN, "columns <= rows[:, None]"),
     "MK7": patch(HIDDEN, "columns >= rows[:, None]"),
     "MK8": (patch(HIDDEN, "columns > rows[:, None] + 1"), patch(HIDDEN, "columns > rows[:, None] + 1") + NO_SKIP),
@@ -116,8 +116,8 @@ MASKS = {
             the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing.""",
     ),
     "TI2": mistake(
-        patch(LOOPS, "for left in range(0, visible // block_size * block_size, block_size):"),
-        patch(LOOPS, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
+        patch(KEY_LOOP, "for left in range(0, visible // block_size * block_size, block_size):"),
+        patch(KEY_LOOP, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
         says="The last tile of keys is dropped where it is not full.",
         why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
             key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does.""",
@@ -126,7 +126,7 @@ MASKS = {
         patch(
             VISIBLE,
             "visible = top + t_k - t_q if causal else t_k",
-            LOOPS,
+            KEY_LOOP,
             "for left in range(0, max(visible, 1), block_size):",
         ),
         patch(VISIBLE, "visible = top + 1 + t_k - t_q if causal else t_k"),

@@ -160,7 +160,7 @@ class Compiled(NamedTuple):
     tensor_core_instructions: int
 
 
-def moved(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any) -> Traffic | str:
+def kernel_traffic(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any) -> Traffic | str:
     """What the kernels of wrapper(*tensors, **settings) load and store, counted in the interpreter; or why they could not be counted.
 
     shapes: of the tensors, in float32.
@@ -169,14 +169,14 @@ def moved(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any
     return told if isinstance(told, str) else Traffic(**told)
 
 
-def each(traffic: Traffic | str, entries: int) -> str:
+def bytes_per_entry(traffic: Traffic | str, entries: int) -> str:
     """Traffic in words, in bytes for each of so many entries."""
     if isinstance(traffic, str):
         return f"not counted: {traffic}"
     return f"{traffic.kernels} kernel{'s' * (traffic.kernels > 1)}, {traffic.bytes / entries:.1f} bytes for each entry"
 
 
-def compiled(
+def compile_for_cards(
     wrapper: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "float16", **settings: Any
 ) -> dict[str, Compiled | str]:
     """What the kernels of wrapper(*tensors, **settings) become on each of CARDS, none of which is needed; or why they become nothing."""
@@ -267,14 +267,16 @@ def newest_run(bench: Any) -> dict[str, Any] | None:
     """What `speed` draws: this notebook's own run, else the newest stored one, which is of the course's kernel; None where nobody
     measured. bench: lesson 11's figures. Its roof and backends, where it has measured these, come along."""
     if "kernel" in bench.RUN:
-        return {"machine": bench.name(), **bench.RUN, **bench.RUN["kernel"]}
-    for run in reversed([one for one in bench.stored() if "kernel" in one]):
+        run = {"machine": bench.name(), **bench.RUN, **bench.RUN["kernel"]}
+        return {**run, "card": bench.card(run)}
+    for run in reversed([one for one in bench.stored_runs() if "kernel" in one]):
         times = {COURSE if way == YOURS else way: each for way, each in run["kernel"]["ms"].items()}
-        return {**run, **run["kernel"], "ms": times, "title": f"Stored run, {run['machine'].split(',')[0]}"}
+        card = bench.card(run)
+        return {**run, **run["kernel"], "ms": times, "card": card, "title": f"Stored run, {card}"}
     return None
 
 
-def compared(run: Mapping[str, Any] | None) -> str:
+def speed_in_words(run: Mapping[str, Any] | None) -> str:
     """Some sentences on such a run: the kernel beside the other two ways, at the longest text that all three could take, and beside
     FlashAttention-2, where lesson 11 has timed that on the same shape."""
     ways = run["ms"] if run else {}
@@ -283,9 +285,8 @@ def compared(run: Mapping[str, Any] | None) -> str:
         return NO_RUN
     longest, kernel = max(lengths, key=int), YOURS if YOURS in ways else COURSE
     eager, fused, own = (ways[way][longest] for way in ("eager", "fused operator", kernel))
-    card = run["machine"].split(",")[0]
     told = (
-        f"With {int(longest):,} tokens on {card} {kernel} is {eager / own:.0f} times as fast as eager attention, and takes "
+        f"With {int(longest):,} tokens on {run['card']} {kernel} is {eager / own:.0f} times as fast as eager attention, and takes "
         f"{own / fused:.1f} times as long as the fused operator."
     )
     at = {int(t): ms for t, ms in ways[kernel].items() if not isinstance(ms, str)}.get(LESSON_11)

@@ -247,9 +247,9 @@ if passed(triton_softmax):
         return p / p.sum(dim=-1, keepdim=True)
 
     operators = figures.kernel.operators(partial(by_hand, torch.randn(256, 1000)))
-    yours = figures.kernel.moved(triton_softmax, (256, 1000))
+    yours = figures.kernel.kernel_traffic(triton_softmax, (256, 1000))
     for way, count in {"operators": operators, "yours": yours}.items():
-        print(f"{way:10} {figures.kernel.each(count, 256_000)}")
+        print(f"{way:10} {figures.kernel.bytes_per_entry(count, 256_000)}")
     assert isinstance(yours, str) or yours.bytes < operators.bytes
 
 # %% [markdown]
@@ -403,7 +403,7 @@ if passed(triton_attention):
 
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
-    mine = figures.kernel.moved(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
+    mine = figures.kernel.kernel_traffic(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
     once = 4 * 1024 * 64 * 4  # q, k, v and the output, 4 bytes a number
     figures.kernel.traffic({"eager attention": eager, "tiles in PyTorch": tiled, "your kernel": mine}, once)
     assert isinstance(mine, str) or once <= mine.bytes < eager.bytes
@@ -430,7 +430,7 @@ if passed(triton_attention):
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
-    built = figures.kernel.compiled(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
+    built = figures.kernel.compile_for_cards(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
     for card, one in built.items():
         limit = figures.kernel.CARDS[card][1]
         if not isinstance(one, str):
@@ -458,7 +458,7 @@ def square(x):
 
 
 if kernels_run:
-    print("8 × 8, A100:", figures.kernel.compiled(square, (8, 8))["A100"])
+    print("8 × 8, A100:", figures.kernel.compile_for_cards(square, (8, 8))["A100"])
 
 # %% [markdown]
 # ## How fast is it?
@@ -482,14 +482,14 @@ if passed(triton_attention) and here.type == "cuda":
             timed = partial(triton.testing.do_bench, partial(call, q, k, v, hidden), return_mode="median")
             times[way][t] = bench.attempt(timed)
     shape = f"batch {batch}, {heads} heads of {d}, causal, {bench.dtype_name(dtype)}"
-    bench.keep("kernel", {"shape": shape, "ms": times, "torch": torch.__version__, "date": time.strftime("%Y-%m-%d")})
+    bench.record("kernel", {"shape": shape, "ms": times, "torch": torch.__version__, "date": time.strftime("%Y-%m-%d")})
 
 # %% role="demo"
 figures.kernel.speed(figures.kernel.newest_run(figures.gpu))
 
 # %% [markdown]
-# {{ figures.kernel.compared(figures.kernel.newest_run(figures.gpu)); it }} Eager attention stays at memory's speed; in the others, longer
-# texts fill the chip.
+# {{ figures.kernel.speed_in_words(figures.kernel.newest_run(figures.gpu)); it }} Eager attention stays at memory's speed; in the others,
+# longer texts fill the chip.
 #
 # ## Your kernel writes
 #

@@ -22,8 +22,8 @@ from numpy import arange, array, asarray, bool_, float16, full, int64, isin, nan
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import Run, called, returned
-from grader.worker.watch import paused
+from grader.worker.probes import Run, call_function, mark_result
+from grader.worker.watch import pause_watching
 
 try:
     import triton
@@ -193,7 +193,7 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
         masked; 'products', the three sizes of each `tl.dot`.
     """
     trace = Trace()
-    with paused():
+    with pause_watching():
         guarded = [_guarded(value) if is_a(value, T.Tensor) else value for value in run.args]
         for number, value in enumerate(guarded):
             if is_a(value, T.Tensor):
@@ -201,13 +201,13 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     try:
         with _in_interpreter(trace), Wrapper(trace):
-            result = called(function, run, *guarded)
-        parts["result"] = returned(result)
+            result = call_function(function, run, *guarded)
+        parts["result"] = mark_result(result)
         parts["written"] = _written(trace, result)
     except Exception as error:
         if not trace.fault:
             raise _cause(error) from None
-    with paused():
+    with pause_watching():
         T.fill([(one, T.numbers(copy)) for one, copy in zip(run.args, guarded, strict=True) if is_a(one, T.Tensor)])
     parts |= {
         "fault": array(trace.fault, int64),
@@ -330,7 +330,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
     def traced_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.grid) and not is_a(self.grid, tuple):
             raise TypeError("a grid is a tuple of one to three sizes, such as kernel[(programs,)](…)")
-        with paused():
+        with pause_watching():
             for value in (*args, *kwargs.values()):
                 for one in value if type(value) is tuple else (getattr(value, "base", value),):
                     if is_a(one, T.Tensor):

@@ -12,7 +12,7 @@ from torch.nn import Dropout, Module, Parameter, Sequential
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, returned
+from grader.worker.probes import ContractError, Run, mark_result
 
 from ..shared.probes import trainable
 
@@ -59,7 +59,7 @@ def made_and_held(cls: Any, *sizes: int, **more: Any) -> tuple[Any, list[Any]]:
     return cache, [*held_by(cache), *taking.made]
 
 
-def appended(cls: Any, run: Run) -> dict[str, Any]:
+def appends(cls: Any, run: Run) -> dict[str, Any]:
     """Appends tokens chunk by chunk; where one is refused with ValueError, goes on with the next.
 
     args: (batch, num_kv_heads, max_len, d_head, k, v), k and v of all tokens in turn. options: chunks (the tokens of each append);
@@ -122,7 +122,7 @@ def _addresses(tensors: list[Any]) -> ndarray:
     return array([T.memory(one) for one in tensors], int64).reshape(-1, 2)
 
 
-def placed(cls: Any, run: Run) -> dict[str, Any]:
+def memory_devices(cls: Any, run: Run) -> dict[str, Any]:
     """Where the memory of a cache lies that was made for options['device']: 'device size device size …' of what there is of it.
 
     args: (batch, num_kv_heads, max_len, d_head). options: device; by_place (True: it goes by position, behind the dtype).
@@ -193,7 +193,7 @@ class Speaker(Module):
         return logits
 
 
-def written(function: Any, run: Run) -> dict[str, Any]:
+def generation(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
     args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before), again (True: it has written this once
@@ -202,20 +202,20 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     """
     model = Speaker(run.options["table"], run.options["training"])
     if run.options.get("again"):
-        with T.recording(True):
+        with T.grad_mode(True):
             function(model, *run.args)
     CALLS.clear()
     CACHES.clear()
-    with T.recording(True):
+    with T.grad_mode(True):
         if run.options.get("named"):
             result = function(model=model, **dict(zip(("ids", "max_new_tokens"), run.args, strict=True)))
         else:
             result = function(model, *run.args)
         still = T.grad_is_enabled()
     owned = T.parameters(model)
-    modes = [own["training"] is not False for _, own in T.parts(model)]
+    modes = [own["training"] is not False for _, own in T.submodules(model)]
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool),
         "flags": array(modes),

@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, meet, numbers
+from grader.course.readings import ContractError, flag, numbers, overlap
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -15,7 +15,7 @@ LENGTHS = "len(cache) at first and after each append"
 FED = "tokens in each call of the model"
 
 
-def appended(case: Case, parts: Parts) -> dict[str, Part]:
+def appends(case: Case, parts: Parts) -> dict[str, Part]:
     """What a cache gave after each append, what its length was, and in whose memory all that lies.
 
     An append of more tokens than there was room for should have been refused, and counts nothing.
@@ -40,10 +40,10 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         **found,
         LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
         "what append returns shares memory with what it was given": flag(
-            any(meet(one, other) for one in held for other in given)
+            any(overlap(one, other) for one in held for other in given)
         ),
         "what the cache keeps shares memory with what it was given": flag(
-            any(meet(one, other) for one in own for other in given)
+            any(overlap(one, other) for one in own for other in given)
         ),
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])
@@ -52,12 +52,15 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
             all(_inside(one, taken) for one in held)
         ),
         "an append after the first allocates memory anew": flag(
-            any(not _inside(one, taken) and not meet(one, before) for before, one in zip(held, held[2:], strict=False))
+            any(
+                not _inside(one, taken) and not overlap(one, before)
+                for before, one in zip(held, held[2:], strict=False)
+            )
         ),
     }
 
 
-def placed(case: Case, parts: Parts) -> dict[str, Part]:
+def memory_devices(case: Case, parts: Parts) -> dict[str, Part]:
     """Whether the memory for max_len tokens was allocated on the device that was asked for.
 
     parts: where ('device size device size …', of every tensor that there was once the cache was made); held (the same, of those
@@ -78,7 +81,7 @@ def _sizes(part: Part) -> list[tuple[str, int]]:
     return [(device, int(size)) for device, size in zip(words[::2], words[1::2], strict=True)]
 
 
-def written(case: Case, parts: Parts) -> dict[str, Part]:
+def generation(case: Case, parts: Parts) -> dict[str, Part]:
     """How a model with a cache was used by a loop, and what the loop wrote."""
     calls = numbers(parts["calls"]).reshape(-1, 3).astype(np.int64)  # of each: which cache, rows, tokens
     t, new = case.args[0].array.shape[1], case.args[1]

@@ -115,7 +115,7 @@ def _branch(parts: Sequence[tuple[str, bool]], plus: int) -> float:
     return 12 * first + 0.8
 
 
-def half(sizes: Sequence[float], sides: Mapping[str, Sequence[float]]) -> None:
+def float16_range(sizes: Sequence[float], sides: Mapping[str, Sequence[float]]) -> None:
     """The size of what comes out, root mean square, against the size of what goes in, in float16."""
     fig, (ax,) = panels(1, width=7.0, height=3.3)
     for (name, values), colour, style in zip(sides.items(), ("blue", "vermillion"), ("o-", "s--")):
@@ -172,7 +172,7 @@ def gates() -> None:
     )
 
 
-def learned(histories: Mapping[str, Sequence[Sequence[float]]], every: int) -> None:
+def loss_curves(histories: Mapping[str, Sequence[Sequence[float]]], every: int) -> None:
     """Loss against steps, one thin line a seed. histories: name -> a list of losses for each seed."""
     fig, (ax,) = panels(1, width=7.0, height=3.3)
     for (name, runs), colour in zip(histories.items(), ("vermillion", "blue")):
@@ -242,7 +242,7 @@ def layouts(d_head: int) -> None:
     )
 
 
-def parts(counts: Mapping[str, int]) -> None:
+def parameter_counts(counts: Mapping[str, int]) -> None:
     """How many of a model's parameters sit in which part."""
     fig, (ax,) = panels(1, width=7.2, height=2.5)
     names, sizes = list(counts)[::-1], np.array(list(counts.values())[::-1])

@@ -120,7 +120,7 @@ if passed(rms_norm):
     tokens = [(size * one / size_of(one)).half() for size in sizes]
     yours = [size_of(rms_norm(x, ones)) for x in tokens]
     squared = [size_of(x / ((x**2).mean() + 1e-5).sqrt()) for x in tokens]
-    figures.todays_block.half(sizes, {"yours": yours, "squared in float16": squared})
+    figures.todays_block.float16_range(sizes, {"yours": yours, "squared in float16": squared})
     assert max(abs(each - 1) for each in yours[1:]) < 0.01 and squared[-1] == 0
 
 # %% [markdown]
@@ -295,7 +295,7 @@ if passed(LlamaBlock):
     size = {name: sum(p.numel() for p in part.parameters()) for name, part in block.named_children()}
     counts = {"30 × attention": 30 * size["attn"], "30 × feed-forward": 30 * size["mlp"], "embedding matrix": 49_152 * 576,
               "61 norms": 30 * (size["attn_norm"] + size["mlp_norm"]) + 576}
-    figures.todays_block.parts(counts)
+    figures.todays_block.parameter_counts(counts)
     assert sum(counts.values()) == 134_515_008
 
 # %% [markdown]
@@ -613,7 +613,7 @@ if passed(SwiGLU):
         for history, network in zip(histories.values(), (plain, SwiGLU(6, 16))):
             assert sum(p.numel() for p in network.parameters()) == 288
             history.append(losses(network))
-    figures.todays_block.learned(histories, every=20)
+    figures.todays_block.loss_curves(histories, every=20)
     plain_ends, gated_ends = ([run[-1] for run in runs] for runs in histories.values())
     better = sum(gated < plain for gated, plain in zip(gated_ends, plain_ends))
 

@@ -329,7 +329,7 @@ def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> N
     )
 
 
-def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
+def ablation(losses: Mapping[str, float], before: Any, after: Any) -> None:
     """The loss in the second copy without some heads; and induction scores (layers, heads) before and after the first of them went."""
     fig, (left, right) = panels(2, width=8.8, height=3.9)
     names = list(losses)
@@ -380,7 +380,9 @@ def _beside(ax: Axes, x: float, marks: Sequence[tuple[float, str]], side: str, a
         ax.text(x + 0.14 * out, height, name, ha=side, va="center", fontsize=9)
 
 
-def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int, int], float], whole: float) -> None:
+def loss_without_each_head(
+    losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int, int], float], whole: float
+) -> None:
     """The loss with each head removed, and with its mean in its place. losses, with_mean: by (block, head)."""
     fig, (ax,) = panels(1, width=8.2, height=3.2)
     names, at, width = [_name(*head) for head in losses], np.arange(len(losses)), 0.38
@@ -404,7 +406,9 @@ def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int
     show(fig, alt=f"Held-out loss where a head adds nothing, or its mean: {said}; the whole model {whole:.2f}.")
 
 
-def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int], means: tuple[float, float]) -> None:
+def activation_patching(
+    words: Sequence[str], rows: Any, asks: int, places: tuple[int, int], means: tuple[float, float]
+) -> None:
     """What 17.4 gives to each word of the first copy, before and after two notes of 16.0 changed places.
 
     rows: (2, words), before and after. asks: the word whose second occurrence looks. places: whose notes changed places.

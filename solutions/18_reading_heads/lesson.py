@@ -169,7 +169,7 @@ characters = sorted(set(text))
 held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
 windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
 torch.manual_seed(17)
-small = heads.trained(Small(len(characters)), figures.language_model.checkpoint())
+small = heads.load_checkpoint(Small(len(characters)), figures.language_model.checkpoint())
 
 real = smollm2.load() if smollm2.available() else None
 run = heads.stored_run()
@@ -394,7 +394,7 @@ if passed(induction_score):
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
     after, control = ablated["16.0"]["score"], ablated["the other eight of layer 16"]["score"]
-    figures.reading_heads.taken_away(loss_without, induction, after)
+    figures.reading_heads.ablation(loss_without, induction, after)
     with_mean = measured("16.0 at its mean", lambda: copying(
         [(16, 0)], instead=read(real, halves[0]).found[:, :, :, 1:].mean(dim=(0, 3))))["second"]
     assert min(with_mean, loss_without["16.0"]) > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 0.5
@@ -450,8 +450,8 @@ if passed(induction_score):
         ("rows", "says"), zip(*(swapped(words, PAIRS) for words in LISTS)))})
     moved_to, says = exchanges["rows"], exchanges["says"].mean(axis=(0, 1))  # (lists, pairs, 2, words); (2, the words at a and b)
     at_a, at_b = (np.stack([moved_to[:, i, :, pair[side]] for i, pair in enumerate(PAIRS)], axis=1) for side in (0, 1))
-    figures.reading_heads.exchanged(example["token"][:12], moved_to[0, 0], 3, PAIRS[0],
-                                    means=(at_a[..., 0].mean(), at_b[..., 1].mean()))
+    figures.reading_heads.activation_patching(example["token"][:12], moved_to[0, 0], 3, PAIRS[0],
+                                              means=(at_a[..., 0].mean(), at_b[..., 1].mean()))
     assert says[0, 0] > 10 * says[1, 0] and says[1, 1] < 0.05
     assert at_a[..., 0].mean() > 0.5 > 0.05 > at_a[..., 1].mean() and at_b[..., 1].mean() > 0.5 > 0.05 > at_b[..., 0].mean()
 
@@ -526,7 +526,7 @@ if passed(loss_without_head):
     all_there = next_token_loss(small(windows), windows).item()
     eight = list(itertools.product(range(2), range(4)))
     needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
-    figures.reading_heads.needed(needed, with_its_mean, all_there)
+    figures.reading_heads.loss_without_each_head(needed, with_its_mean, all_there)
     worst = max(needed, key=needed.get)
     _, second = sorted(eight, key=needed.get)[:-3:-1]  # the two that are missed most
 

@@ -10,7 +10,7 @@ from numpy import array, int64
 from torch.nn import Linear, Module
 
 from grader.worker.originals import BUILTINS, of_torch
-from grader.worker.probes import Run, build, called, returned
+from grader.worker.probes import Run, build, call_function, mark_result
 
 from ..shared.probes import device_parts, identities, trainable
 
@@ -61,13 +61,13 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     (x,), options = run.args, run.options
     module = attention(x, run)
     before = T.parameters(module)
-    with T.recording(True):
-        result = called(function, run, module, x)
+    with T.grad_mode(True):
+        result = call_function(function, run, module, x)
         still = T.grad_is_enabled()
     after, names = T.parameters(module), tuple(options["state"])
-    parts = [own for _, own in T.parts(module)]
+    parts = [own for _, own in T.submodules(module)]
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "before": identities(before, names),
         "after": identities(after, names),
         "weights": [T.numbers(one) for one in after.values()],
@@ -79,17 +79,17 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     }
 
 
-def rolled(function: Any, run: Run) -> dict[str, Any]:
+def rollout(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of a list of tensors, and how it leaves them.
 
     args: the list. Parts: 'result'; 'before' and 'after', which objects the list holds; 'layers', the numbers of those before.
     """
     (layers,) = run.args
     held = [*layers]
-    with T.recording(True):
-        result = called(function, run, layers)
+    with T.grad_mode(True):
+        result = call_function(function, run, layers)
     return {
-        "result": returned(result),
+        "result": mark_result(result),
         "before": array([*map(id, held)], int64),
         "after": array([*map(id, layers)], int64),
         "layers": [T.numbers(one) for one in held],

@@ -10,7 +10,7 @@ from torch import arange, int64, ones_like, softmax, zeros
 from torch.nn import GELU, Embedding, LayerNorm, Linear, Module, ModuleList, Sequential
 
 from grader.worker.originals import BUILTINS, entries, of_torch
-from grader.worker.probes import Run, build, called, returned
+from grader.worker.probes import Run, build, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -75,7 +75,7 @@ class Noted:
         return None
 
 
-def ablated(function: Any, run: Run) -> dict[str, Any]:
+def ablation(function: Any, run: Run) -> dict[str, Any]:
     """Calls loss_without_head(model, ids, layer, head, …), and reads before and after what the model consists of.
 
     args: (ids, layer, head), and mean where it is passed. options: init (of `LanguageModel`), state (weights by name), mode
@@ -91,22 +91,22 @@ def ablated(function: Any, run: Run) -> dict[str, Any]:
         for block in model.blocks:
             block.attn.proj.register_forward_pre_hook(Noted())
     if options.get("raises"):
-        return {"result": returned(called(function, run, model, *run.args))}
+        return {"result": mark_result(call_function(function, run, model, *run.args))}
     parts, result = {f"{name} before": value for name, value in _looks(model).items()}, None
-    with T.recording(True):
+    with T.grad_mode(True):
         try:
-            result = called(function, run, model, *run.args)
+            result = call_function(function, run, model, *run.args)
         except Exception:
             if not options.get("caught"):
                 raise
         parts |= {f"{name} after": value for name, value in _looks(model).items()}
-    return {**parts, "result": returned(result)}
+    return {**parts, "result": mark_result(result)}
 
 
 def _looks(model: Any) -> dict[str, Any]:
     """The model as numbers: weights, which objects they are, hooks, modes, what it answers; and whether torch records gradients."""
-    weights, parts = T.parameters(model), [own for _, own in T.parts(model)]
-    with T.recording(False):
+    weights, parts = T.parameters(model), [own for _, own in T.submodules(model)]
+    with T.grad_mode(False):
         answers = T.numbers(model(zeros(1, 2, dtype=int64)))
     return {
         "weights": [T.numbers(one) for one in weights.values()],

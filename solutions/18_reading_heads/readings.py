@@ -25,7 +25,7 @@ def contributions(case: Case, parts: Parts) -> dict[str, Part]:
     }
 
 
-def rolled(case: Case, parts: Parts) -> dict[str, Part]:
+def rollout(case: Case, parts: Parts) -> dict[str, Part]:
     """The result, and whether the list and its tensors are as they were."""
     layers = [tensor.array for tensor in case.args[0]]
     same = _same_objects(parts) and _same(parts["layers"], layers)

@@ -14,13 +14,13 @@ def causal_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def any_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def unmasked_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """As causal_weights, without a mask, as an encoder has them."""
     weights = np.exp(1.5 * rng.normal(size=(*shape, shape[-1])))
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def sure_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def one_hot_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """As causal_weights, each row with all its weight in one place, as in a drawing: what a head looks at now and then is 0 elsewhere."""
     return np.eye(shape[-1])[rng.integers(np.arange(shape[-1]) + 1, size=shape)]
 
@@ -29,7 +29,7 @@ def tensor(array: np.ndarray) -> Tensor:
     return Tensor(array.astype(np.float32))
 
 
-def attended(state: Mapping[str, np.ndarray], x: np.ndarray, heads: int) -> np.ndarray:
+def attention_output(state: Mapping[str, np.ndarray], x: np.ndarray, heads: int) -> np.ndarray:
     """What lesson 09's attention gives for x (B, T, d_model), with these weights; worked out without torch."""
     b, t, d = x.shape
     q, k, v = (

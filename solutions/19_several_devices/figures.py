@@ -111,7 +111,7 @@ def ring_steps(world_size: int = 4) -> list[list[int]]:
     return held
 
 
-def waiting(order: str, pieces: Sequence[Sequence[int]], until: float | None = None) -> float:
+def ring_timeline(order: str, pieces: Sequence[Sequence[int]], until: float | None = None) -> float:
     """A causal ring in time: when each rank works, and when it waits for the slowest one.
 
     order: what this way to give the text to ranks is called. pieces: which pieces of the text each rank has, numbered in the order of

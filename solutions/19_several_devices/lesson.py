@@ -619,7 +619,7 @@ if passed(ring_attention):
 # A counts work, not waiting: a step takes as long as its slowest rank. C forgets step 0, where every rank saves half a chunk.
 
 # %% role="demo" tags=["hide-input"]
-in_order = figures.several_devices.waiting(
+in_order = figures.several_devices.ring_timeline(
     "In the ranks' order", [[0], [1], [2], [3]]
 )
 assert in_order == 3.5
@@ -631,7 +631,7 @@ assert in_order == 3.5
 
 # %% role="demo"
 zigzag = [[rank, 7 - rank] for rank in range(4)]
-balanced = figures.several_devices.waiting("In zigzag order", zigzag, until=in_order)
+balanced = figures.several_devices.ring_timeline("In zigzag order", zigzag, until=in_order)
 assert balanced == 2
 
 # %% [markdown]

@@ -19,8 +19,8 @@ from torch import as_strided, get_num_threads, set_num_threads
 from torch._C import DisableTorchFunction, TensorBase, _DisableTorchDispatch
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, called, paused, returned
-from grader.worker.watch import leave_thread, looking
+from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
+from grader.worker.watch import leave_thread, watch_results
 
 __builtins__ = BUILTINS
 
@@ -153,7 +153,7 @@ class Group:
         if self.over or self.calls[rank] > MOST_CALLS:
             raise Released
         self._look_what_is_held(rank)
-        with paused():
+        with pause_watching():
             self.given[rank].append([T.numbers(one) for one in self.read(rank, given)])
         del given
         self.states[rank] = "waiting"
@@ -161,7 +161,7 @@ class Group:
         self.turns[rank].get()
         if self.over:
             raise Released
-        with paused(), _DisableTorchDispatch():  # what comes in is made by no operator of the rank's
+        with pause_watching(), _DisableTorchDispatch():  # what comes in is made by no operator of the rank's
             arrays = [array(one) for one in self.handed(rank)]
             self.received[rank].append([ref(one) for one in arrays])
             return self.made([T.from_numpy(one) for one in arrays])
@@ -308,7 +308,7 @@ class Look:
             sizes = [size for size in shape if size > 1]
             self.shapes[shape] = any(all(sizes.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
         self.gathered |= self.shapes[shape]
-        held = T.held(tensor)
+        held = T.storage_size(tensor)
         if not self.half < held <= MOST_NUMBERS or DTYPE(tensor) not in (T.float32, T.float64):
             return
         whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more
@@ -364,8 +364,8 @@ def ring(function: Any, run: Run) -> dict[str, Any]:
     looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
-        with looking(looks[rank]) if looks else nullcontext():
-            return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
+        with watch_results(looks[rank]) if looks else nullcontext():
+            return call_function(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
 
     results = group.run(act)
     none = [0] * len(q)
@@ -377,7 +377,7 @@ def ring(function: Any, run: Run) -> dict[str, Any]:
 def _looks(group: Ring, q: Any, k: tuple, v: tuple) -> list[Look]:
     """One for each rank; q: a chunk."""
     owners: Owners = {}
-    with paused():
+    with pause_watching():
         for kind, chunks in (("k", k), ("v", v)):
             for rank, chunk in enumerate(chunks):
                 owners |= dict.fromkeys(T.numbers(chunk).ravel().tolist(), (kind, rank))
@@ -386,7 +386,7 @@ def _looks(group: Ring, q: Any, k: tuple, v: tuple) -> list[Look]:
 
 def _most_sent(group: Ring, look: Look) -> int:
     """Of how many ranks one message held keys, or values, at the most."""
-    with paused():
+    with pause_watching():
         messages = [message for messages in group.given for message in messages]
         found = (
             chunks_in([x for one in message for x in one.ravel().tolist()], look.owners, look.half)
@@ -407,7 +407,9 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
     group.elsewhere = bool(run.options.get("elsewhere"))
 
     def act(rank: int, all_reduce: Any) -> Any:
-        return called(function, run, inputs[rank], qkv[rank], proj[rank], run.options["num_local_heads"], all_reduce)
+        return call_function(
+            function, run, inputs[rank], qkv[rank], proj[rank], run.options["num_local_heads"], all_reduce
+        )
 
     return _parts(group.run(act), group.calls, group.returned)
 
@@ -420,10 +422,10 @@ def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:
 
 def shard(function: Any, run: Run) -> dict[str, Any]:
     """Calls head_shard, and says where in memory lie what it was given and what came back."""
-    result = called(function, run, *run.args)
+    result = call_function(function, run, *run.args)
     items = result if is_a(result, tuple) or is_a(result, list) else ()
     back = [one for one in items if is_a(one, T.Tensor) and T.get(one, "layout") == T.strided]
-    return {"result": returned(result), "given": _addresses(run.args[:2]), "back": _addresses(back)}
+    return {"result": mark_result(result), "given": _addresses(run.args[:2]), "back": _addresses(back)}
 
 
 def _addresses(tensors: Any) -> ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case, Tensor
-from grader.course.readings import ContractError, flag, meet, numbers
+from grader.course.readings import ContractError, flag, numbers, overlap
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -18,7 +18,7 @@ GATHERED, HOARDED = "a tensor holds keys of more than one chunk", "chunks are ke
 def shard(case: Case, parts: Parts) -> dict[str, Part]:
     """The two shards, and whether they are views of the weights."""
     given, back = (numbers(parts[name]).reshape(-1, 2) for name in ("given", "back"))
-    return {"result": parts["result"], SHARED: flag(any(meet(one, other) for one in given for other in back))}
+    return {"result": parts["result"], SHARED: flag(any(overlap(one, other) for one in given for other in back))}
 
 
 def heads(case: Case, parts: Parts) -> dict[str, Part]:

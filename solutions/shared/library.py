@@ -22,18 +22,18 @@ def normal(rng: np.random.Generator, *shape: int, grad: bool = True) -> Tensor:
     return Tensor(rng.normal(size=shape).astype(np.float32), None, grad)
 
 
-def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Array], ...]:
-    """What a module reads before the call that counts: option `earlier` of the probe after_others, of multi-head attention."""
+def earlier_inputs(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Array], ...]:
+    """What a module reads before the call that counts: option `earlier` of the probe after_earlier_calls, of multi-head attention."""
     return tuple((rng.normal(size=shape).astype(np.float32),) for shape in shapes)
 
 
-def after_others(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
+def after_earlier_calls(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
     """The case of a module that has read inputs of these shapes before."""
     return replace(
         case,
-        probe="shared.probes.after_others",
+        probe="shared.probes.after_earlier_calls",
         reading=None,
-        options={**case.options, "earlier": others(rng, *shapes)},
+        options={**case.options, "earlier": earlier_inputs(rng, *shapes)},
     )
 
 
@@ -82,9 +82,9 @@ def hidden_gets_no_weight() -> Property:
     return Property("what is hidden gets no weight", check)
 
 
-def unmoved(
+def invariant(
     title: str,
-    needs: tuple[str, str],
+    cases: tuple[str, str],
     says: str,
     part: str = "output",
     of: Callable[[Array], Array] = lambda whole: whole,
@@ -98,12 +98,12 @@ def unmoved(
         gap = np.abs(of(before[part]) - of(after[part])).max()
         return None if gap < 1e-4 else says.format(gap=f"{gap:.3g}")
 
-    return Property(title, check, needs)
+    return Property(title, check, cases)
 
 
-def items_apart(before: str, after: str, part: str = "output") -> Property:
+def batch_independence(before: str, after: str, part: str = "output") -> Property:
     """For two cases that differ in item 0 of the batch alone."""
-    return unmoved(
+    return invariant(
         "one item of a batch does not affect another",
         (before, after),
         "item 1 of the batch moved by {gap} when only item 0 changed.",
@@ -112,12 +112,14 @@ def items_apart(before: str, after: str, part: str = "output") -> Property:
     )
 
 
-def weights_of(rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> dict[str, Array]:
+def random_parameters(
+    rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0
+) -> dict[str, Array]:
     """Parameters of a module by name, float32: normal numbers times `size`."""
     return {name: (size * rng.normal(size=shape)).astype(np.float32) for name, shape in shapes.items()}
 
 
-def fused(d_model: int) -> dict[str, tuple[int, int]]:
+def fused_shapes(d_model: int) -> dict[str, tuple[int, int]]:
     """The shapes of one projection for q, k and v and of the one behind the heads, neither with a bias."""
     return {"qkv.weight": (3 * d_model, d_model), "proj.weight": (d_model, d_model)}
 
@@ -135,7 +137,7 @@ def _same(before: Part, after: Part) -> bool:
     ).tobytes()
 
 
-def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
+def mistakes_of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
     """Mistakes that another exercise of the lesson declares, as patches of that one's solution."""
     patches: dict[str, tuple[Patch, ...]] = {id: () for id in ids}
     for one in step.mistakes:
@@ -157,7 +159,7 @@ def softmax_by_hand(shifted: str, total: str = "e.sum(dim=-1, keepdim=True)", in
     )
 
 
-def elsewhere(case: Case) -> Case:
+def on_another_device(case: Case) -> Case:
     """The same inputs, of which is asked on which device the result would lie if they lay on another one."""
     return replace(
         case,
@@ -172,14 +174,14 @@ def elsewhere(case: Case) -> Case:
 
 def devices(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """Whether all that a result is computed of lies on the inputs' device; DT4 and DT5 say what does not."""
-    follows, kept = followed(parts), "kept" in parts["seen"].text.split()
+    follows, kept = follows_device(parts), "kept" in parts["seen"].text.split()
     return {
         "each tensor that is made lies on the inputs' device": flag(follows or kept, "DT4"),
         "each tensor that the module keeps follows it to another device": flag(follows or not kept, "DT5"),
     }
 
 
-def followed(parts: Mapping[str, Part]) -> bool:
+def follows_device(parts: Mapping[str, Part]) -> bool:
     """Whether a result is computed of what follows the inputs to another device, by what `device_parts` sent; True where that is open."""
     from .probes import follows, open_question  # with torch, without which the specifications are read, too
 

@@ -10,7 +10,7 @@ from numpy import array, int64
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
-from grader.worker.probes import ContractError, Run, build, gradients, module as run_module, parameter, returned
+from grader.worker.probes import ContractError, Run, build, gradients, mark_result, module as run_module, parameter
 
 __builtins__ = BUILTINS
 
@@ -19,7 +19,7 @@ T = of_torch()
 EPS, MOST_EPS = 1e-5, 1e-4
 
 
-def after_others(cls: Any, run: Run) -> dict[str, Any]:
+def after_earlier_calls(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, of a module that has been called before: what it keeps of a call is to change no later one.
 
     options: as for `module`; earlier (the arrays of each earlier call).
@@ -49,7 +49,7 @@ def two_calls(cls: Any, run: Run) -> dict[str, Any]:
     cls(*run.options["beside"])
     made.train(run.options.get("mode", "eval") == "train")
     first, second = run.args
-    return {"result": returned(made(first)), "second call": returned(made(second), "second call")}
+    return {"result": mark_result(made(first)), "second call": mark_result(made(second), "second call")}
 
 
 def set_eps(name: str, own: dict[str, Any]) -> None:
@@ -192,12 +192,12 @@ def device_parts(function: Any, run: Run, *modules: Any) -> dict[str, Any]:
     ]
     own = _Own(
         [*_tensors([*run.args, *run.kwargs.values()]), *owned],
-        [tensor for one in modules for tensor in T.plain(one).values()],
+        [tensor for one in modules for tensor in T.plain_tensors(one).values()],
     )
     with own:
         result = function(*run.args, **run.kwargs)
     seen = own.seen(result)
-    if "strayed" in seen and any(T.plain(one) for one in modules):
+    if "strayed" in seen and any(T.plain_tensors(one) for one in modules):
         seen.add("kept")
     parts = {"seen": " ".join(name for name in SEEN if name in seen)}
     if not open_question(seen) or not any(True for _ in _tensors(result)):
@@ -221,6 +221,10 @@ def _on_meta(function: Any, run: Run) -> str:
 
 def _moved(values: Iterable[Any]) -> list[Any]:
     return [
-        T.moved(one, "meta") if is_a(one, T.Tensor) else type(one)(_moved(one)) if type(one) in (tuple, list) else one
+        T.to_device(one, "meta")
+        if is_a(one, T.Tensor)
+        else type(one)(_moved(one))
+        if type(one) in (tuple, list)
+        else one
         for one in values
     ]

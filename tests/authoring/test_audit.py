@@ -106,7 +106,9 @@ def test_two_mistakes_that_no_case_tells_apart_are_a_finding_unless_they_are_dec
     both = replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, Mistake("TY8", first.wrong)))
     said = f"mistake {first.id} gives the same results as TY8"
     assert any(said in problem for problem in audited(both, SOURCE).problems)
-    assert not any(said in problem for problem in audited(replace(both, alike=((first.id, "TY8"),)), SOURCE).problems)
+    assert not any(
+        said in problem for problem in audited(replace(both, indistinguishable=((first.id, "TY8"),)), SOURCE).problems
+    )
 
 
 def test_a_solution_that_does_not_pass_is_a_finding(audited, monkeypatch):

@@ -295,8 +295,8 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     files(monkeypatch, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     open_course().source_path(small.NAME).write_text(before.pop(open_course().source_path(small.NAME)).decode() + "\n")
-    needs = replace(open_course().lesson(small.NAME), needs="model")
-    monkeypatch.setattr(open_course(), "lesson", lambda name: needs)
+    lesson = replace(open_course().lesson(small.NAME), extra_data="model")
+    monkeypatch.setattr(open_course(), "lesson", lambda name: lesson)
     extra = SimpleNamespace(available=lambda: False, how_to_get=lambda: "`make model` brings it.")
     monkeypatch.setattr(open_course(), "module", lambda name: extra)
     with pytest.raises(AuthorError) as raised:

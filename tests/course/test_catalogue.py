@@ -60,7 +60,7 @@ def test_a_text_is_complete_and_of_a_readable_length(id):
     told = TEXTS[id]
     assert 6 <= len(told.sentence.split()) <= 30 and told.sentence.endswith((".", "`")), told.sentence
     assert 40 <= len(told.why.split()) <= 120, len(told.why.split())
-    assert told.evidence == "" or re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", told.evidence)
+    assert told.issue == "" or re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", told.issue)
     for code in (told.wrong, told.right):
         ast.parse(code)
         assert 1 <= len(code.splitlines()) <= 5

@@ -6,7 +6,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.spec import Exercise
 
 
-@exercise(points=3, minutes=4, container="number")
+@exercise(points=3, minutes=4, result_type="number")
 class double:
     """Twice the number,
     and nothing else."""
@@ -14,7 +14,7 @@ class double:
     def cases(rng):
         yield Case("small", "a case")
 
-    @holds("it is even", needs=("one", "two"))
+    @holds("it is even", cases=("one", "two"))
     def even(case, parts):
         return None
 
@@ -29,7 +29,7 @@ class double:
             goes on.
 
             A second one.""",
-            evidence="a/b#1",
+            issue="a/b#1",
         ),
     }
     hints = ("What?", "There.", "____")
@@ -38,9 +38,9 @@ class double:
 def test_the_class_becomes_the_specification():
     assert isinstance(double, Exercise)
     assert (double.name, double.task) == ("double", "Twice the number, and nothing else.")
-    assert (double.points, double.minutes, double.container, double.hints[2]) == (3, 4, "number", "____")
+    assert (double.points, double.minutes, double.result_type, double.hints[2]) == (3, 4, "number", "____")
     assert [case.title for case in double.cases(None)] == ["a case"]
-    assert [(held.title, held.needs) for held in double.properties] == [("it is even", ("one", "two"))]
+    assert [(held.title, held.cases) for held in double.properties] == [("it is even", ("one", "two"))]
 
 
 def test_the_first_way_of_each_mistake_comes_before_the_others():
@@ -50,5 +50,5 @@ def test_the_first_way_of_each_mistake_comes_before_the_others():
 
 def test_a_text_keeps_its_paragraphs_and_loses_its_line_breaks():
     (text,) = double.texts
-    assert (text.id, text.sentence, text.evidence) == ("AA3", "It is not doubled.", "a/b#1")
+    assert (text.id, text.sentence, text.issue) == ("AA3", "It is not doubled.", "a/b#1")
     assert text.why == "A first paragraph that goes on.\n\nA second one."

@@ -28,7 +28,7 @@ def judged(name: str, up: float, down: float):
     held = next(one for one in whole.properties if one.check.__name__ == "no_differences")
     small = replace(
         whole,
-        cases=lambda rng: [case for case in whole.cases(rng) if case.key in held.needs],
+        cases=lambda rng: [case for case in whole.cases(rng) if case.key in held.cases],
         properties=(held,),
         mistakes=(),
     )

@@ -83,9 +83,9 @@ def test_it_may_have_figures_probes_and_data(mine, monkeypatch, capsys):
     (shared / "data" / "rows.py").write_text("ROWS = [[1.0, 2.0, 6.0]]\n")
     (lesson / "figures.py").write_text("def bars(x):\n    return len(x)\n")
     (lesson / "probes.py").write_text(
-        "from grader.worker.probes import called, returned\n\n\n"
+        "from grader.worker.probes import call_function, mark_result\n\n\n"
         "def twice(function, run):\n"
-        "    return {'result': returned(called(function, run, called(function, run, *run.args)))}\n"
+        "    return {'result': mark_result(call_function(function, run, call_function(function, run, *run.args)))}\n"
     )
     _spec(
         mine,

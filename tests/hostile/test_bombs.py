@@ -199,7 +199,7 @@ def told(reader, path: Path) -> str:
     )
 
 
-@pytest.mark.alike  # what it costs to read a text
+@pytest.mark.any_user  # what it costs to read a text
 @pytest.mark.parametrize("name, much", [*((name, False) for name in BOMBS), *((name, True) for name in MUCH)])
 def test_every_bomb_is_read_in_bounds(monkeypatch, tmp_path, reader, name, much):
     """Within the limits, with which it may be given up; those that are known are read to their end in a part of them."""
@@ -225,7 +225,7 @@ JSON_BOMBS = {
 }
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize("name", JSON_BOMBS)
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)
@@ -309,7 +309,7 @@ def test_a_reader_whose_parent_somebody_ends_is_replaced(monkeypatch, tmp_path, 
     )
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 def test_nothing_of_a_learner_is_left_for_the_next(monkeypatch, tmp_path):
     """Cells whose trees take a hundred times their text, in lesson after lesson; then a file that needs most of what one learner may take."""
     toy.install(monkeypatch)
@@ -407,7 +407,7 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
         )
 
 
-@pytest.mark.alike  # test_links.py has a whole class graded by both
+@pytest.mark.any_user  # test_links.py has a whole class graded by both
 def test_in_a_class_the_others_have_their_points(tmp_path, scratch):
     """The attack that took nine gigabytes of the grading process, and one of each other kind."""
     codes = {name: small_class.RIGHT for name in ("ada", "zoe")}

@@ -93,7 +93,7 @@ def test_nothing_is_allocated_without_being_written(monkeypatch, tmp_path, sandb
     assert "PermissionError" in found["double"].headline
 
 
-@pytest.mark.alike  # the same sandbox as above
+@pytest.mark.any_user  # the same sandbox as above
 @pytest.mark.parametrize("way", ["allocated", "written by eight threads"])
 def test_one_who_floods_the_disk_costs_the_other_nine_nothing(tmp_path, way):
     """A class as it is run: the disk is never fuller by more than one worker may have, nor does anything stay."""

@@ -86,7 +86,7 @@ ODD_CODE = (
     "@",
 )
 
-pytestmark = [pytest.mark.alike, pytest.mark.timeout(SECONDS * 2 + 120)]
+pytestmark = [pytest.mark.any_user, pytest.mark.timeout(SECONDS * 2 + 120)]
 
 
 def numbers(count: int) -> Iterator[int]:

@@ -34,7 +34,7 @@ TWICE = toy.notebook([toy.code(toy.RIGHT[name], id="same") for name in toy.EXERC
 MANY = toy.notebook([*(toy.code(f"y{i} = {i}", id=str(i)) for i in range(10_000)), *toy.solved()["cells"]])
 
 
-@pytest.mark.alike  # what a file says
+@pytest.mark.any_user  # what a file says
 @pytest.mark.parametrize("promise", FILES)
 def test_a_file_that_is_no_notebook_is_that_learner_s_result(monkeypatch, tmp_path, shared, promise):
     toy.install(monkeypatch)
@@ -43,7 +43,7 @@ def test_a_file_that_is_no_notebook_is_that_learner_s_result(monkeypatch, tmp_pa
     assert {verdict.status for verdict in report.lessons[0].verdicts} == {"missing"} and report.score == 0
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize("content", [UTF16, {**TWICE}, MANY], ids=["UTF-16", "duplicate ids", "10,000 cells"])
 def test_an_odd_notebook_keeps_its_points(monkeypatch, tmp_path, shared, content):
     toy.install(monkeypatch)
@@ -69,7 +69,7 @@ def test_links_and_pipes_in_a_folder_are_not_followed(monkeypatch, tmp_path, sha
     assert report.score == 0 and other.exists()
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize(
     "name", ["a\nb", "<script>alert(1)</script>", "\x1b[31mred\x1b[0m", "=1+1", "..", "é" * 60, "::error::x"]
 )

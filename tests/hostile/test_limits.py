@@ -96,7 +96,7 @@ ATTACKS = {
 DEAR = ("disk by many small files",)  # test_sessions.py counts fewer of them as both
 
 
-@pytest.mark.alike  # the clock; test_processes.py ends as both what ignores every signal and what stops itself
+@pytest.mark.any_user  # the clock; test_processes.py ends as both what ignores every signal and what stops itself
 @pytest.mark.parametrize("promise", ENDLESS)
 def test_what_never_ends_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
     monkeypatch.setattr(shared, "timeout_s", 0.75)
@@ -105,7 +105,7 @@ def test_what_never_ends_costs_that_exercise(monkeypatch, tmp_path, shared, prom
 
 
 @pytest.mark.parametrize(
-    "promise", [pytest.param(name, marks=pytest.mark.alike) if name in DEAR else name for name in ATTACKS]
+    "promise", [pytest.param(name, marks=pytest.mark.any_user) if name in DEAR else name for name in ATTACKS]
 )
 def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
     monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
@@ -113,7 +113,7 @@ def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, share
     _costs_that_exercise(verdicts(monkeypatch, tmp_path, shared, text), status)
 
 
-@pytest.mark.alike  # the clock
+@pytest.mark.any_user  # the clock
 def test_who_uses_up_the_time_of_a_submission_is_told_so_and_nobody_else(monkeypatch, tmp_path, shared):
     monkeypatch.setattr(shared, "timeout_s", 0.75)
     monkeypatch.setattr("grader.sandbox.sandbox.MORE_EXERCISES", -2)  # of three exercises: the time of one

@@ -103,7 +103,7 @@ def told_in(submission) -> str:
     return " ".join(note for lesson in submission.lessons for note in submission.plan(lesson).notes)
 
 
-@pytest.mark.alike  # every file in it is the reader's own: a link decides, no right
+@pytest.mark.any_user  # every file in it is the reader's own: a link decides, no right
 @pytest.mark.parametrize("place, aim", CASES)
 def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)
@@ -120,7 +120,7 @@ def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     )
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize("place, aim", CASES)
 def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, aim):
     link = class_with(tmp_path / "class", place, aim)
@@ -136,7 +136,7 @@ def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, 
             raise AssertionError(f"{way} was read: {code_of(submission)}")
 
 
-@pytest.mark.alike
+@pytest.mark.any_user
 @pytest.mark.parametrize("place, aim", CASES)
 def test_a_watch_sees_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)

@@ -27,7 +27,7 @@ from grader.worker.probes import BASIC
 from tests.conftest import WHOLE_GRID
 from tests.live import Live, offence
 
-pytestmark = pytest.mark.alike  # what one Python process can reach in itself
+pytestmark = pytest.mark.any_user  # what one Python process can reach in itself
 
 # By exercise, a mistake whose numbers are right, or nearly so: what a probe of the exercise's own notices is all that tells.
 MISTAKES = {

@@ -14,7 +14,9 @@ from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 from tests.conftest import children
 
-pytestmark = pytest.mark.alike  # what a value can feign; test_processes.py and test_secrets.py start and read as both
+pytestmark = (
+    pytest.mark.any_user
+)  # what a value can feign; test_processes.py and test_secrets.py start and read as both
 RETURN_X = "\ndef double(x): return x"
 ATTACKS = {
     "patched allclose": ("np.allclose = np.array_equal = lambda *a, **k: True" + RETURN_X, "failed"),

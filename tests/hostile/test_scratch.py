@@ -12,7 +12,7 @@ from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from tests.live import from_cells
 
-pytestmark = pytest.mark.alike  # which operators the watch sees
+pytestmark = pytest.mark.any_user  # which operators the watch sees
 LESSON, NAME = "05_numpy_to_pytorch", "attention_torch"
 # {call} stands for the disguised call on q, k and v; what it returns is right to the last digit.
 ANSWER = """def attention_torch(q, k, v):

@@ -12,7 +12,7 @@ from grader.sandbox.sandbox import Sandbox
 from grader.worker.integrity import ProcessState
 from tests.hostile.attack import verdicts
 
-pytestmark = pytest.mark.alike  # what one Python process remembers
+pytestmark = pytest.mark.any_user  # what one Python process remembers
 RIGHT = "\n    return 2 * x"
 CHANGES = {
     "np.sum patched": "def double(x):\n    np.sum = lambda *_, **__: 0" + RIGHT,

@@ -22,7 +22,7 @@ def returned(value) -> Part:
 
 
 def problems(got, want=WANT, exercise=EXERCISE, case=CASE):
-    name = exercise.parts[0]
+    name = exercise.result_names[0]
     return compare(exercise, case, {name: returned(want)}, {name: returned(got)})
 
 
@@ -56,14 +56,14 @@ def test_broadcasting_never_hides_a_shape():
 
 
 def test_a_single_number_may_be_any_scalar():
-    number = replace(EXERCISE, container="number")
+    number = replace(EXERCISE, result_type="number")
     for got in (1.5, np.float32(1.5), np.array(1.5)):
         assert problems(got, 1.5, number) == []
     assert problems(np.array([1.5]), 1.5, number)[0].stage == "shape"
 
 
 def test_an_answer_may_be_a_list_a_tuple_or_an_array():
-    answer = replace(EXERCISE, container="answer", kind="answer", rtol=0, atol=0.01)
+    answer = replace(EXERCISE, result_type="answer", kind="answer", rtol=0, atol=0.01)
     for got in ([5, 5], (5.0, np.float64(5)), np.array([5.005, 5])):
         assert problems(got, np.array([5.0, 5.0]), answer) == []
     for got in ([5.3, 4.2], [5], "55", None, [5, "5"], [True, True], [float("nan"), 5]):
@@ -71,7 +71,7 @@ def test_an_answer_may_be_a_list_a_tuple_or_an_array():
 
 
 def test_a_pair_may_be_a_tuple_or_a_list_of_two():
-    pair = replace(EXERCISE, parts=("output", "weights"))
+    pair = replace(EXERCISE, result_names=("output", "weights"))
     for made in (tuple, list):
         flat = flatten(pair, Observation({"result": returned(made((WANT, WANT)))}))
         assert list(flat) == ["output", "weights"]
@@ -137,7 +137,7 @@ def test_a_gradient_is_one_by_its_role_and_not_by_its_name():
 
 
 def test_the_second_call_of_a_pair_is_taken_apart_like_the_first():
-    pair = replace(EXERCISE, parts=("output", "weights"))
+    pair = replace(EXERCISE, result_names=("output", "weights"))
     second = replace(returned((WANT, WANT)), of="second call")
     flat = flatten(pair, Observation({"result": returned((WANT, WANT)), "another": second}))
     assert list(flat) == ["output", "weights", "output of the second call", "weights of the second call"]

@@ -149,7 +149,7 @@ LIBRARIES = [
 
 # That torch works behind the walls is tried as both; the list of calls is the same for them.
 @pytest.mark.parametrize(
-    "body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.alike) for body in LIBRARIES[1:])]
+    "body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.any_user) for body in LIBRARIES[1:])]
 )
 def test_what_libraries_ask_of_the_kernel_is_on_the_list(shut_torch, body):
     seen = shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"].observe(CASE)
@@ -222,7 +222,7 @@ with Sandbox(timeout_s=20.0) as sandbox:
 """
 
 
-@pytest.mark.alike  # which folders are named to the walls
+@pytest.mark.any_user  # which folders are named to the walls
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path, kind):
     """Neither lessons, solutions, tests and hand-ins beside it, nor the copy of the course that an installation leaves in it."""

@@ -106,7 +106,7 @@ def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
 
 def libraries(course: Course, lessons: Sequence[str], torch: bool) -> str:
     """What grading these lessons takes beside the wheel's own requirements, as words of a command: ' torch triton'."""
-    needed = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.needs}
+    needed = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.libraries}
     return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(needed)])
 
 

@@ -19,7 +19,7 @@ from .. import originals, values
 from ..integrity import keep
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
 from ..values import Marked
-from ..watch import Seen, paused, watching
+from ..watch import Seen, pause_watching, watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
@@ -132,21 +132,21 @@ class _Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def answer(value: Any, run: Run) -> dict[str, Any]:
     """The learner's value as it is."""
-    return {"result": returned(value)}
+    return {"result": mark_result(value)}
 
 
-def returned(value: Any, call: str = "") -> Marked:
-    """What a call of the learner's object returned; call: which one it was, where it was not the first."""
+def mark_result(value: Any, call: str = "") -> Marked:
+    """Marks what a call of the learner's object returned; call: which one it was, where it was not the first."""
     return Marked(value, "returned", call)
 
 
-def run_on(function: Any, run: Run) -> Any:
+def call_watched(function: Any, run: Run) -> Any:
     """What the function makes of the inputs."""
     with watching(run.watch, run.seen):
-        return called(function, run, *run.args)
+        return call_function(function, run, *run.args)
 
 
-def called(function: Any, run: Run, *args: Any) -> Any:
+def call_function(function: Any, run: Run, *args: Any) -> Any:
     """What the function makes of these. Option by_name: the parameters' names, by which to pass them."""
     # A hook of a module sees what goes by position.
     if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):
@@ -166,8 +166,8 @@ def _takes_any_number(function: Any) -> bool:
 
 def call(function: Any, run: Run) -> dict[str, Any]:
     """Calls the function; where inputs require grad, also their gradients."""
-    result = run_on(function, run)
-    return {"result": returned(result), **gradients(result, differentiable(run))}
+    result = call_watched(function, run)
+    return {"result": mark_result(result), **gradients(result, differentiable(run))}
 
 
 def differentiable(run: Run) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Marked]:
     """
     if not wanted:
         return {}
-    with paused():  # the backward pass is torch's own: watching it would cost as much again
+    with pause_watching():  # the backward pass is torch's own: watching it would cost as much again
         tensors = _gradients(of_torch(), result, wanted)
     return {f"gradient of {name}": Marked(value, "gradient", name) for name, value in zip(wanted, tensors, strict=True)}
 
@@ -224,22 +224,22 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     options = run.options
     module = build(cls, options)
     module.train(options.get("mode", "eval") == "train")
-    result = run_on(module, run)
-    parts: dict[str, Any] = {"result": returned(result)}
+    result = call_watched(module, run)
+    parts: dict[str, Any] = {"result": mark_result(result)}
     if options.get("twice"):
         with watching(run.watch, run.seen):
-            parts["second call"] = returned(module(*run.args, **run.kwargs), "second call")
+            parts["second call"] = mark_result(module(*run.args, **run.kwargs), "second call")
     if options.get("gradients"):
         wanted = {name: parameter(module, name) for name in options.get("state", {})}
         parts |= gradients(result, differentiable(run) | wanted)
     if options.get("state_dict"):
-        parts["state_dict"] = ", ".join(of_torch().saved(module))
+        parts["state_dict"] = ", ".join(of_torch().state_dict_names(module))
     return parts
 
 
 def build(cls: Any, options: Mapping[str, Any]) -> Any:
     """An instance of a learner's module with the given weights; see `module` for the options."""
-    with paused():
+    with pause_watching():
         return _build(cls, options)
 
 
@@ -248,11 +248,11 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
     if not is_a(module, torch.Module):
         raise ContractError(f"{_name(cls)}(...) gives a {type(module).__name__}, not an nn.Module.")
     for name in options.get("linear", ()):
-        layer = part(module, name)
+        layer = attribute(module, name)
         if not is_a(layer, torch.Linear):
             raise ContractError(f"The attribute {name} is a {type(layer).__name__}; it should be an nn.Linear.")
     for name in options.get("no_bias", ()):
-        if torch.parameter(part(module, name), "bias") is not None:
+        if torch.parameter(attribute(module, name), "bias") is not None:
             raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
     pairs = []
     for name, array in options.get("state", {}).items():
@@ -268,7 +268,7 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
 def parameter(module: Any, name: str) -> Any:
     """The parameter of that dotted name. Raises ContractError where there is none."""
     owner, _, leaf = name.rpartition(".")
-    holder = part(module, owner) if owner else module
+    holder = attribute(module, owner) if owner else module
     value = of_torch().parameter(holder, leaf)
     if value is None and leaf == "bias" and is_a(holder, of_torch().Module) and getattr(holder, leaf, 0) is None:
         raise ContractError(f"The layer {owner} has no bias; it should have one.")
@@ -282,9 +282,9 @@ def parameter(module: Any, name: str) -> Any:
     return value
 
 
-def part(module: Any, dotted: str) -> Any:
+def attribute(module: Any, dotted: str) -> Any:
     """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
-    value = of_torch().part(module, dotted)
+    value = of_torch().submodule(module, dotted)
     if value is not None:
         return value
     value = module

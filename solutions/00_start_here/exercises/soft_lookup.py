@@ -107,7 +107,7 @@ class soft_lookup:
             stage="extremes",
         )
 
-    @holds("sharpness 0 gives the plain mean of the values", needs=("flat",))
+    @holds("sharpness 0 gives the plain mean of the values", cases=("flat",))
     def mean_at_0(case, parts):
         wanted = case.args[2].mean(axis=0)
         if np.allclose(parts["result"], wanted, atol=1e-5):

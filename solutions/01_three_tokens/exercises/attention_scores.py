@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ..shared import TABLE_K, TABLE_Q, single, whole
+from ..shared import TABLE_K, TABLE_Q, float32_normal, nonzero_integers
 
 
 @exercise(points=1, minutes=4, difficulty=1, forbids=("softmax", "attention"))
@@ -15,26 +15,33 @@ class attention_scores:
         small_k = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 2.0]])
         yield Case("small", "two queries and four keys", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 3.0]]), small_k))
         yield Case("table", "the three-token table", (TABLE_Q, TABLE_K))
-        yield Case("one-query", "a single query", (whole(rng, 1, 3), whole(rng, 13, 3)))
-        yield Case("one-key", "a single key", (whole(rng, 4, 3), whole(rng, 1, 3)))
+        yield Case("one-query", "a single query", (nonzero_integers(rng, 1, 3), nonzero_integers(rng, 13, 3)))
+        yield Case("one-key", "a single key", (nonzero_integers(rng, 4, 3), nonzero_integers(rng, 1, 3)))
         # Whole numbers meet fractions, on either side: no score is whole, so an array of the wrong type loses something.
         yield Case(
-            "one-feature", "vectors of one number, the keys whole", (whole(rng, 3, 1) + 0.25, np.array([[2], [-3]]))
+            "one-feature",
+            "vectors of one number, the keys whole",
+            (nonzero_integers(rng, 3, 1) + 0.25, np.array([[2], [-3]])),
         )
         yield Case(
             "as-many",
             "as many keys as features, the queries whole",
-            (whole(rng, 2, 3).astype(int), np.array([[0.0, 0.3, 0], [1, 0, 4.3], [3.3, 0, 0]])),
+            (nonzero_integers(rng, 2, 3).astype(int), np.array([[0.0, 0.3, 0], [1, 0, 4.3], [3.3, 0, 0]])),
         )
         yield Case("whole", "arrays of whole numbers", (rng.integers(-5, 6, (3, 4)), rng.integers(-5, 6, (6, 4))))
         yield Case("random", "five queries and seven keys", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
         yield Case("more-queries", "more queries than keys", (rng.normal(size=(12, 3)), rng.normal(size=(2, 3))))
-        yield Case("float32", "float32 inputs", (single(rng, 3, 6), single(rng, 5, 6)))
+        yield Case("float32", "float32 inputs", (float32_normal(rng, 3, 6), float32_normal(rng, 5, 6)))
         yield Case("seen-again", "shapes seen before, new numbers", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
         yield Case(
             "by-name", "arguments given by name", kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))}
         )
-        yield Case("large", "scores of about 10,000", (100 * whole(rng, 3, 4), 10 * whole(rng, 2, 4)), stage="extremes")
+        yield Case(
+            "large",
+            "scores of about 10,000",
+            (100 * nonzero_integers(rng, 3, 4), 10 * nonzero_integers(rng, 2, 4)),
+            stage="extremes",
+        )
 
     hints = (
         "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",

@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, mistake
 WHOLE = [[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]]  # the outputs of all three tokens
 
 
-@exercise(kind="answer", points=2, minutes=7, difficulty=2, container="answer", rtol=0.0, atol=0.01)
+@exercise(kind="answer", points=2, minutes=7, difficulty=2, result_type="answer", rtol=0.0, atol=0.01)
 class corrected_first_row:
     """Give the two numbers that ought to be printed as the first token's output."""
 

@@ -11,7 +11,7 @@ from grader.worker.values import Observation, Part
 Array = np.ndarray
 
 PART = "weights from your query"
-ROOM = 1e-6  # by which a share may fall short
+TOLERANCE = 1e-6  # by which a share may fall short
 SCALE = "needed * math.sqrt(keys.shape[1]) / lead"
 
 
@@ -50,13 +50,13 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     keys, target, share = case.args
     weights = got.parts[PART].array
-    if weights[target] >= share - ROOM:
+    if weights[target] >= share - TOLERANCE:
         return None
     said = np.array2string(weights, precision=4, suppress_small=True, threshold=8, separator=", ")
     largest = int(weights.argmax())
     other = (
         ""
-        if weights[largest] - weights[target] < ROOM
+        if weights[largest] - weights[target] < TOLERANCE
         else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
     )
     own = _said(weights[target])
@@ -69,7 +69,14 @@ def _said(weight: float) -> str:
     return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-@exercise(points=2, minutes=18, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), spare=("share",))
+@exercise(
+    points=2,
+    minutes=18,
+    difficulty=3,
+    result_names=(PART,),
+    forbids=("softmax", "attention"),
+    unused_parameters=("share",),
+)
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ..shared import TABLE_SCORES, single
+from ..shared import TABLE_SCORES, float32_normal
 
 
 @exercise(points=1, minutes=2, difficulty=1, forbids=("softmax", "attention"))
@@ -19,7 +19,7 @@ class scale_scores:
         yield Case("unchanged", "d_k = 1 changes nothing", (rng.normal(size=(2, 5)), 1))
         yield Case("whole", "whole numbers, d_k = 3", (rng.integers(-9, 10, (3, 5)), 3))
         yield Case("random", "random scores, d_k = 7", (rng.normal(size=(4, 6)), 7))
-        yield Case("float32", "float32 scores, d_k = 80", (single(rng, 5, 7), 80))
+        yield Case("float32", "float32 scores, d_k = 80", (float32_normal(rng, 5, 7), 80))
         yield Case("one-number", "a single score, d_k = 5", (np.array([[3.5]]), 5))
         yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
         yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))

@@ -4,8 +4,8 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ...shared.library import rows_sum_to_1, unmoved
-from ..shared import TABLE_SCORES, single
+from ...shared.library import invariant, rows_sum_to_1
+from ..shared import TABLE_SCORES, float32_normal
 
 SHIFT = "scores - scores.max(axis=1, keepdims=True)"
 UNSHIFTED, BY_ALL = patch(SHIFT, "scores"), patch(SHIFT, "scores - scores.max()")
@@ -37,7 +37,7 @@ class softmax_rows:
         )
         yield Case("tall", "more rows than columns", (2 * rng.normal(size=(7, 3)),))
         yield Case("square", "as many rows as columns", (rng.normal(size=(4, 4)),))
-        yield Case("float32", "float32 scores", (3 * single(rng, 5, 8),))
+        yield Case("float32", "float32 scores", (3 * float32_normal(rng, 5, 8),))
         yield Case("seen-again", "a shape seen before, new numbers", (rng.normal(size=(4, 6)),))
         yield Case("by-name", "the argument given by name", kwargs={"scores": rng.normal(size=(3, 2))})
         high = [[-300.0, 999.0, 1000.0, -300.0, -300.0], [1.0, 0.0, 2.0, -1.0, 0.0]]
@@ -68,7 +68,7 @@ class softmax_rows:
         )
 
     sums = rows_sum_to_1("result")
-    shift = unmoved(
+    shift = invariant(
         "adding the same number to a whole row of scores changes no weight",
         ("random", "shifted"),
         "they differ by up to {gap}.",

@@ -6,8 +6,8 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import of, rows_sum_to_1
-from ..shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
+from ...shared.library import mistakes_of, rows_sum_to_1
+from ..shared import TABLE_K, TABLE_Q, TABLE_V, describe_difference, float32_normal, nonzero_integers
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
 from .softmax_rows import softmax_rows
@@ -49,7 +49,7 @@ KEYS_FIRST = patch("attention_scores(Q, K)", "attention_scores(K, Q)")
 AFTER_SCORES = "scaled = scale_scores(scores, Q.shape[1])\n    weights = softmax_rows(scaled)\n    output = weighted_sum(weights, V)"
 
 
-@exercise(points=3, minutes=6, difficulty=2, parts=("output", "weights"), forbids=("softmax", "attention"))
+@exercise(points=3, minutes=6, difficulty=2, result_names=("output", "weights"), forbids=("softmax", "attention"))
 class three_token_attention:
     """Put the four steps together and return the output and the weights, for any sizes."""
 
@@ -65,9 +65,15 @@ class three_token_attention:
                 np.array([[1.0], [2.0], [4.0]]),
             ),
         )
-        yield Case("one-query", "a single query", (whole(rng, 1, 3), whole(rng, 4, 3), whole(rng, 4, 2)))
         yield Case(
-            "one-key", "a single key: its value comes back", (whole(rng, 3, 2), whole(rng, 1, 2), whole(rng, 1, 4))
+            "one-query",
+            "a single query",
+            (nonzero_integers(rng, 1, 3), nonzero_integers(rng, 4, 3), nonzero_integers(rng, 4, 2)),
+        )
+        yield Case(
+            "one-key",
+            "a single key: its value comes back",
+            (nonzero_integers(rng, 3, 2), nonzero_integers(rng, 1, 2), nonzero_integers(rng, 1, 4)),
         )
         yield Case(
             "whole",
@@ -83,7 +89,11 @@ class three_token_attention:
             "more queries than keys",
             (rng.normal(size=(12, 18)), rng.normal(size=(2, 18)), rng.normal(size=(2, 5))),
         )
-        yield Case("float32", "float32 inputs", (single(rng, 3, 6), single(rng, 5, 6), single(rng, 5, 4)))
+        yield Case(
+            "float32",
+            "float32 inputs",
+            (float32_normal(rng, 3, 6), float32_normal(rng, 5, 6), float32_normal(rng, 5, 4)),
+        )
         yield Case("seen-again", "shapes seen before, new numbers", tuple(rng.normal(size=a.shape) for a in (q, k, v)))
         yield Case(
             "by-name",
@@ -94,20 +104,20 @@ class three_token_attention:
 
     sums = rows_sum_to_1()
 
-    @holds("each output of the table sums to 10, as each row of V does", needs=("table",))
+    @holds("each output of the table sums to 10, as each row of V does", cases=("table",))
     def sums_to_ten(case, parts):
         sums = parts["output"].sum(axis=1)
         return None if np.allclose(sums, 10, atol=1e-3) else f"they sum to {np.array2string(sums, precision=4)}."
 
-    @holds("reordering keys and values together changes no output", needs=("random", "reversed"))
+    @holds("reordering keys and values together changes no output", cases=("random", "reversed"))
     def order(case, parts, reverse, reversed_parts):
-        return unlike(parts["output"], reversed_parts["output"]) or unlike(
+        return describe_difference(parts["output"], reversed_parts["output"]) or describe_difference(
             parts["weights"], reversed_parts["weights"][:, ::-1]
         )
 
-    @holds("with the identity matrix as V the output equals the weights", needs=("identity",))
+    @holds("with the identity matrix as V the output equals the weights", cases=("identity",))
     def identity(case, parts):
-        return unlike(parts["weights"], parts["output"])
+        return describe_difference(parts["weights"], parts["output"])
 
     hints = (
         "Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
@@ -118,7 +128,7 @@ class three_token_attention:
     )
 
     mistakes = {
-        **of(scale_scores, "SD1", "SD2", "SD5"),
+        **mistakes_of(scale_scores, "SD1", "SD2", "SD5"),
         "SD6": tuple(
             patch(AFTER_SCORES, f"weights = {weights}\n    output = {output}")
             for weights, output in (
@@ -129,12 +139,12 @@ class three_token_attention:
         "SD8": (
             KEYS_FIRST,
             KEYS_FIRST + patch("weighted_sum(weights, V)", "np.einsum('qk,kv->qv', weights, V)"),
-            *of(attention_scores, "SD8")["SD8"],
+            *mistakes_of(attention_scores, "SD8")["SD8"],
         ),
-        **of(softmax_rows, "SM1", "SM3", "SM4", "SM4+SX26", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
-        **of(attention_scores, "TT3"),
-        **of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
-        **of(softmax_rows, "TT14"),
+        **mistakes_of(softmax_rows, "SM1", "SM3", "SM4", "SM4+SX26", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
+        **mistakes_of(attention_scores, "TT3"),
+        **mistakes_of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
+        **mistakes_of(softmax_rows, "TT14"),
         "TT27": mistake(
             patch("(output, weights)", "(weights, output)"),
             says="The weights were returned first; the output should come first, then the weights.",
@@ -155,7 +165,7 @@ class three_token_attention:
             says="The scaled scores were returned with the output; the weights after softmax are asked for.",
             why="Weights are positive and each row of them sums to 1.",
         ),
-        **of(scale_scores, "TT31"),
+        **mistakes_of(scale_scores, "TT31"),
         "TT33": mistake(
             patch("return (output, weights)", "return output"),
             says="Only the output was returned; the pair (output, weights) is asked for.",
@@ -169,7 +179,7 @@ class three_token_attention:
         ),
         "TT44": mistake(
             patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"),
-            *of(weighted_sum, "SD8")["SD8"][1:],
+            *mistakes_of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys.",
         ),

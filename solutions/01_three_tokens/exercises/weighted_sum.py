@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..shared import TABLE_V, single, unlike
+from ..shared import TABLE_V, describe_difference, float32_normal
 
 
 @exercise(points=1, minutes=3, difficulty=1, forbids=("softmax", "attention"))
@@ -32,7 +32,7 @@ class weighted_sum:
         yield Case("random", "random weights and values", (rng.dirichlet(np.ones(7), 5), rng.normal(size=(7, 4))))
         yield Case("square", "as many queries as keys", (rng.dirichlet(np.ones(3), 3), rng.normal(size=(3, 5))))
         yield Case("tall", "more queries than keys", (rng.normal(size=(6, 2)), rng.normal(size=(2, 3))))
-        yield Case("float32", "float32 inputs", (single(rng, 3, 4), single(rng, 4, 6)))
+        yield Case("float32", "float32 inputs", (float32_normal(rng, 3, 4), float32_normal(rng, 4, 6)))
         yield Case(
             "seen-again", "shapes seen before, new numbers", (rng.dirichlet(np.ones(7), 5), rng.normal(size=(7, 4)))
         )
@@ -42,9 +42,9 @@ class weighted_sum:
             kwargs={"weights": rng.dirichlet(np.ones(3), 4), "V": rng.normal(size=(3, 2))},
         )
 
-    @holds("weight 1 on one key returns that key's value", needs=("pick",))
+    @holds("weight 1 on one key returns that key's value", cases=("pick",))
     def picks_one(case, parts):
-        return unlike(case.args[1][1:], parts["result"])
+        return describe_difference(case.args[1][1:], parts["result"])
 
     hints = (
         "A row of weights has one number for each key. What has V one row for?",

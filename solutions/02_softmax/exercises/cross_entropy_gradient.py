@@ -26,7 +26,7 @@ class cross_entropy_gradient:
 
         yield Case("faint", "a score 60 below the others", (np.array([1.0, -59.0, 0.0]), np.array(2)))
 
-    @holds("a score 60 below the others still has a gradient, its weight", needs=("faint",))
+    @holds("a score 60 below the others still has a gradient, its weight", cases=("faint",))
     def no_differences(case, parts):
         x, got = case.args[0], parts["result"]
         weights = np.exp(x - x.max()) / np.exp(x - x.max()).sum()

@@ -121,7 +121,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return f"{slipped} a wrong softmax: {name}. What shows it: {SHOWS[name]}."
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("softmax", "attention"))
+@exercise(points=3, minutes=15, difficulty=3, result_names=(PART,), result_type="any", forbids=("softmax", "attention"))
 class find_failure:
     """Find scores on which a function that should be a softmax of each row is wrong, or None where it is right."""
 
@@ -134,7 +134,7 @@ class find_failure:
             yield Case(
                 f"candidate-{number}",
                 f"a {kind} softmax: {name}",
-                probe="probes.searched",
+                probe="probes.on_candidates",
                 reading=_read,
                 options={"candidate": name, **by_name},
             )

@@ -4,9 +4,9 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
+from ..shared import FLOAT32_AT_1E4, first_cases, rows_apart, softmax_mistakes, with_math_exp, worst_sum
 
-COMMON = common("x")
+COMMON = softmax_mistakes("x")
 LEAST = ("1e-12", "1e-10", "1e-09", "1e-08", "1e-07", "1e-15", "1e-16", "1e-20", "1e-30", "1e-300")
 LEAST += ("np.finfo(float).eps", "np.finfo(float).tiny")
 LOGS = "shifted - np.log(total)"
@@ -63,8 +63,8 @@ class log_softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
-        "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
+        "SM5": (COMMON["SM5"], *with_math_exp("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
+        "SM6": (COMMON["SM6"], *with_math_exp("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(
             patch(LOGS, "np.log(np.exp(shifted) / total)"),
             says="Small exponentials were rounded to 0 before their logarithm was taken, and ln 0 is −∞; compute it without softmax.",

@@ -4,12 +4,12 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, sums_to_1
+from ..shared import FLOAT32_AT_1E4, first_cases, rows_apart, softmax_mistakes, sums_to_1, with_math_exp
 
 # exp overflows in float32 beyond 88: in the first row where the minimum is subtracted, in the second where the mean is, too.
 # In the third it underflows where the largest absolute value is.
 FAR_FLOAT32 = np.array([[60.0, 50.0, -60.0, 59.0], [-100.0, 100.0, -90.0, -100.0], [-100.0, -99.0, -98.0, -101.0]])
-COMMON = common("x")
+COMMON = softmax_mistakes("x")
 BACK = patch(
     "return grown / total", "return (grown / total).astype(np.result_type(x, np.float32))"
 )  # of what was computed in float64
@@ -66,8 +66,8 @@ class softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *by_math("x")),
-        "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *by_math("x", "x.max()")),
+        "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
+        "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *with_math_exp("x", "x.max()")),
         "SX25": (*COMMON["SX25"].ways, COMMON["SX25"].ways[0] + patch("x.max(", "x.astype(float).max(") + BACK),
         "SX2": mistake(
             patch("np.exp(x - top)", "x"),

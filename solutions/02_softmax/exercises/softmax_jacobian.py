@@ -29,7 +29,7 @@ class softmax_jacobian:
 
         yield Case("exact", "weights of ½, ¼ and ⅛", (np.array([0.5, 0.25, 0.125, 0.125]),))
 
-    @holds("at weights of ½, ¼ and ⅛ the derivatives are exact, as the formula gives them", needs=("exact",))
+    @holds("at weights of ½, ¼ and ⅛ the derivatives are exact, as the formula gives them", cases=("exact",))
     def no_differences(case, parts):
         p, got = case.args[0], parts["result"]
         if got.shape != (p.size, p.size):

@@ -4,9 +4,9 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ..shared import FLOAT32_AT_1E4, by_math, common, sums_to_1
+from ..shared import FLOAT32_AT_1E4, softmax_mistakes, sums_to_1, with_math_exp
 
-COMMON = common("scaled")
+COMMON = softmax_mistakes("scaled")
 REFUSE = """if temperature <= 0:
         raise ValueError(f'the temperature must be positive; got {temperature}')"""
 SCALED, UNSCALED, WEIGHTS = "scaled = x / temperature", patch("x / temperature", "x"), "grown / total"
@@ -69,8 +69,8 @@ class softmax_with_temperature:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *by_math("scaled")),
-        "SM6": (COMMON["SM6"], *by_math("scaled", "scaled.max()")),
+        "SM5": (COMMON["SM5"], *with_math_exp("scaled")),
+        "SM6": (COMMON["SM6"], *with_math_exp("scaled", "scaled.max()")),
         "SX5": patch(SCALED, "x /= temperature\n    scaled = x"),
         "SX11": mistake(
             patch("x / temperature", "x * temperature"),

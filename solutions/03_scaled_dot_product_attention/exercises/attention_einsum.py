@@ -8,8 +8,8 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.readings import flag, numbers
 from grader.worker.values import Part
 
-from ..cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
-from ..shared import MISTAKES, divided_by, item_alone, row_at_fault, unordered
+from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, one_decimal
+from ..shared import MISTAKES, batch_independence, divided_by, key_order_invariance, row_at_fault
 
 
 def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -37,22 +37,22 @@ class attention_einsum:
             tuple(a[None].astype(int) for a in TWO_QUERIES),
         )
         yield from batches(rng)
-        yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
+        yield Case("whole-again", "whole numbers, other sizes", integer_qkv(rng, (3,), 2, 6, 4, 5))
         yield Case(
             "by-einsum",
             "two queries, three keys, twice, each result of np.einsum changed in turn",
-            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))),
+            tuple(one_decimal(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))),
             probe="probes.by_einsum",
             reading=read_einsum,
         )
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 
-    @holds("with the identity as v each row of the output sums to 1", needs=("identity",))
+    @holds("with the identity as v each row of the output sums to 1", cases=("identity",))
     def identity(case, parts):
         return row_at_fault(parts["result"], "output (with v the identity it is the weights)")
 
-    alone, order = item_alone("result"), unordered("result")
+    alone, order = batch_independence("result"), key_order_invariance("result")
 
     hints = (
         "Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import exercise, mistake, patch
 
-from ..previous_token import judge, projected
+from ..previous_token import judge, projection_case
 
 GAP, W_K, ROW_0 = "math.log((t - 1) * share / (1 - share))", "gap * math.sqrt(t) * np.eye(t)", "w_q[0, 0] = 1"
 FIXED = (1, 2, 3, 4, 5, 9, 10, 20, 30, 50, 100)
@@ -28,10 +28,10 @@ def _cases(rng: np.random.Generator):
         ("most", 150, 0.98),
         ("thirteen", 13, 0.75),
     ):
-        yield projected(key, t, share)
+        yield projection_case(key, t, share)
 
 
-@exercise(points=3, minutes=20, difficulty=3, parts=("w_q", "w_k"), spare=("share",))
+@exercise(points=3, minutes=20, difficulty=3, result_names=("w_q", "w_k"), unused_parameters=("share",))
 class previous_token_projections:
     """Design projections with which each token attends to the token before it, and token 0 to itself."""
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..cases import Arrays, short
+from ..cases import Arrays, one_decimal
 
 
 def _drawn(rng: np.random.Generator, x_shape: tuple[int, ...], d_k: int, d_v: int) -> Arrays:
     d_model = x_shape[-1]
-    return tuple(short(rng, *shape) for shape in (x_shape, (d_model, d_k), (d_model, d_k), (d_model, d_v)))
+    return tuple(one_decimal(rng, *shape) for shape in (x_shape, (d_model, d_k), (d_model, d_k), (d_model, d_v)))
 
 
 def all_three(product: str):
@@ -20,7 +20,7 @@ def all_three(product: str):
 THREE_LINES = "q = x @ w_q\n    k = x @ w_k\n    v = x @ w_v"
 
 
-@exercise(points=1, minutes=4, difficulty=1, parts=("q", "k", "v"), forbids=("attention",))
+@exercise(points=1, minutes=4, difficulty=1, result_names=("q", "k", "v"), forbids=("attention",))
 class project_qkv:
     """Project every token of x to its query, its key and its value."""
 
@@ -37,7 +37,7 @@ class project_qkv:
         batch = _drawn(rng, (2, 5, 3), 4, 6)
         yield Case("batch", "two sentences of five tokens", batch)
         changed = batch[0].copy()
-        changed[1, 2] += 1 + short(rng, 3) ** 2  # every number of the token changes
+        changed[1, 2] += 1 + one_decimal(rng, 3) ** 2  # every number of the token changes
         yield Case("one-token-changed", "the same batch with one token changed", (changed, *batch[1:]))
         for key, title, x_shape, d_k, d_v in (
             ("seen-again", "the same shapes, new numbers", (2, 5, 3), 4, 6),
@@ -62,7 +62,7 @@ class project_qkv:
         }
         yield Case("by-name", "arguments given by name, the tokens in whole numbers", kwargs=by_name)
 
-    @holds("each token is projected on its own", needs=("batch", "one-token-changed"))
+    @holds("each token is projected on its own", cases=("batch", "one-token-changed"))
     def alone(case_1, before, case_2, after):
         kept = ~(case_1.args[0] != case_2.args[0]).any(axis=-1)
         moved = [

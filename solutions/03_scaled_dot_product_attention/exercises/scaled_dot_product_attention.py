@@ -4,8 +4,8 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ..cases import TABLE, TWO_QUERIES, batches, drawn, extremes, keys_apart, near, whole
-from ..shared import MISTAKES, ROOT, divided_by, item_alone, row_at_fault, softmax_over, unordered
+from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, qkv_with_scores, random_qkv
+from ..shared import MISTAKES, ROOT, batch_independence, divided_by, key_order_invariance, row_at_fault, softmax_over
 
 KEYS = "k.swapaxes(-1, -2)"
 SCORES, OUTPUT = f"scores = q @ {KEYS} /", "output = weights @ v"
@@ -21,7 +21,7 @@ def by_einsum(scores: str, output: str = "...qk,...kv->...qv"):
     )
 
 
-@exercise(points=3, minutes=8, difficulty=2, parts=("output", "weights"), forbids=("attention",))
+@exercise(points=3, minutes=8, difficulty=2, result_names=("output", "weights"), forbids=("attention",))
 class scaled_dot_product_attention:
     """Compute attention and its weights for any number of leading dimensions, none included."""
 
@@ -29,33 +29,33 @@ class scaled_dot_product_attention:
         yield Case("table", "the three-token table of lesson 01", TABLE)
         yield Case("small", "one sentence, two queries, three keys", TWO_QUERIES)
         yield from batches(rng)
-        yield Case("heads", "two sentences with three heads each", drawn(rng, (2, 3), 4, 5, 6, 7))
-        q, k, v = drawn(rng, (1, 1), 3, 2, 5, 4)
+        yield Case("heads", "two sentences with three heads each", random_qkv(rng, (2, 3), 4, 5, 6, 7))
+        q, k, v = random_qkv(rng, (1, 1), 3, 2, 5, 4)
         yield Case(
             "one-head",
             "two leading dimensions of size one, whole numbers in q alone",
             (np.rint(2 * q).astype(int), k, v),
         )
-        yield Case("square-heads", "two leading dimensions, equal sizes", drawn(rng, (3, 3), 3, 3, 3, 3))
-        yield Case("whole-matrix", "whole numbers, no batch", whole(rng, (), 2, 4, 3, 5))
-        yield Case("whole-heads", "whole numbers, two leading dimensions", whole(rng, (2, 3), 5, 4, 6, 1))
-        q, k, v = drawn(rng, (2,), 4, 3, 6, 5)
+        yield Case("square-heads", "two leading dimensions, equal sizes", random_qkv(rng, (3, 3), 3, 3, 3, 3))
+        yield Case("whole-matrix", "whole numbers, no batch", integer_qkv(rng, (), 2, 4, 3, 5))
+        yield Case("whole-heads", "whole numbers, two leading dimensions", integer_qkv(rng, (2, 3), 5, 4, 6, 1))
+        q, k, v = random_qkv(rng, (2,), 4, 3, 6, 5)
         yield Case("by-name", "arguments given by name", kwargs={"v": v, "k": k, "q": q})
         yield from extremes(rng)
         for key, title, centre, t_k in (
             ("large-matrix", "rows of scores far apart without a batch", [-1000.0, 1000.0], 3),
             ("large-heads", "rows of scores far apart with two leading dimensions", [[[9900.0, -9900.0]] * 3] * 2, 4),
         ):
-            yield Case(key, title, near(rng, np.array(centre), t_k, 5), stage="extremes")
+            yield Case(key, title, qkv_with_scores(rng, np.array(centre), t_k, 5), stage="extremes")
         yield keys_apart(rng)
 
     @holds("each row of weights sums to 1, none negative")
     def rows(case, parts):
         return row_at_fault(parts["weights"], "weights")
 
-    alone, order = item_alone("output"), unordered("output")
+    alone, order = batch_independence("output"), key_order_invariance("output")
 
-    @holds("with the identity as v the output is the weights", needs=("identity",))
+    @holds("with the identity as v the output is the weights", cases=("identity",))
     def identity(case, parts):
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"output and weights differ by up to {gap:.4g}."
@@ -107,7 +107,7 @@ class scaled_dot_product_attention:
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
             4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""",
-            evidence="flrngel/Self-Attentive-tensorflow#3",
+            issue="flrngel/Self-Attentive-tensorflow#3",
         ),
         "AB17": mistake(
             patch(KEYS, "k.transpose(0, 2, 1)"),

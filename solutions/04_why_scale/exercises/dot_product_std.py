@@ -24,14 +24,21 @@ def every_key(d_k, n_samples, rng):
     return float(max(((q.T @ q) * (k.T @ k)).sum() / n_samples**2 - mean**2, 0) ** 0.5)
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="number", parts=("standard deviation",), forbids=("tampering",))
+@exercise(
+    points=2,
+    minutes=8,
+    difficulty=2,
+    result_type="number",
+    result_names=("standard deviation",),
+    forbids=("tampering",),
+)
 class dot_product_std:
     """Measure how far the dot products of random vectors spread."""
 
     compare = judge
 
     def cases(rng):
-        sampled = partial(Case, names=("d_k", "n_samples"), probe="probes.sampled", rtol=0.1)
+        sampled = partial(Case, names=("d_k", "n_samples"), probe="probes.samples", rtol=0.1)
         # The measured figure strays by 2 % or a little more, a fifth of what is allowed.
         for d_k, n_samples in ((1, 4000), (2, 3000), (3, 2500), (5, 2000), (16, 1500), (64, 1200)):
             seed = int(rng.integers(2**31))
@@ -88,7 +95,7 @@ class dot_product_std:
             title,
             (2, 10),
             names=("d_k", "n_samples"),
-            probe="probes.used",
+            probe="probes.generator_use",
             options={"same": same, "other": other},
             reading=read_use,
         )

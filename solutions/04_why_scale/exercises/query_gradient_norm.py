@@ -26,7 +26,7 @@ def norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
     return float(np.linalg.norm((np.diag(p) - np.outer(p, p)) @ (scale * keys)))
 
 
-@exercise(points=3, minutes=10, difficulty=3, container="number", rtol=1e-5, atol=1e-6)
+@exercise(points=3, minutes=10, difficulty=3, result_type="number", rtol=1e-5, atol=1e-6)
 class query_gradient_norm:
     """Measure how much of a gradient reaches a query through softmax."""
 
@@ -72,7 +72,7 @@ class query_gradient_norm:
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
         yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
 
-    @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", needs=("plain", "stretched"))
+    @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", cases=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):
         first, second = (norm(*one.args) for one in (case, other))
         before, after = (

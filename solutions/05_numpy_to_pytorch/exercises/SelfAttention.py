@@ -8,8 +8,8 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import items_apart, rows_sum_to_1
-from ..shared import ROOM, attention_mistakes
+from ...shared.library import batch_independence, rows_sum_to_1
+from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
 LAYERS = ("w_q", "w_k", "w_v")
@@ -51,7 +51,7 @@ def _large() -> Iterator[Case]:
         state = {"w_q.weight": size * embed, "w_k.weight": 70 * embed, "w_v.weight": values}
         if key == "larger":
             x[0, 1] /= 2  # now the greatest scores of its rows differ
-        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=ROOM)
+        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=EXTREMES)
 
 
 def each(old: str, new: str):
@@ -64,8 +64,8 @@ def each(old: str, new: str):
     points=4,
     minutes=8,
     difficulty=2,
-    parts=("output", "weights"),
-    container="tensor",
+    result_names=("output", "weights"),
+    result_type="tensor",
     forbids=("attention",),
 )
 class SelfAttention:
@@ -115,12 +115,12 @@ class SelfAttention:
 
     sums = rows_sum_to_1()
 
-    @holds("reordering the tokens reorders the outputs alike", needs=("batch", "permuted"))
+    @holds("reordering the tokens reorders the outputs alike", cases=("batch", "permuted"))
     def reordered(case, parts, other, changed):
         gap = np.abs(parts["output"][:, ORDER] - changed["output"]).max()
         return None if gap < 1e-4 else f"Reordering the tokens changed an output by up to {gap:.4g}."
 
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
     hints = (
         "A module makes what is learned in its constructor and uses it in `forward`. What does self-attention learn?",

@@ -14,7 +14,7 @@ LEAVE = patch("return tensor.numpy()", "return tensor")
 UNCONVERTED = patch(f"{CONVERT}\n    ", "")
 
 
-@exercise(points=2, minutes=6, difficulty=1, container="ndarray", rtol=0.0, atol=0.0, forbids=("tampering",))
+@exercise(points=2, minutes=6, difficulty=1, result_type="ndarray", rtol=0.0, atol=0.0, forbids=("tampering",))
 class as_numpy:
     """Bring any tensor back to NumPy: from the graph, from another device, from bfloat16."""
 

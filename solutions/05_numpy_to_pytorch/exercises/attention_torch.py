@@ -7,8 +7,8 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, items_apart, rows_sum_to_1, softmax_by_hand, unmoved
-from ..shared import ROOM, attention_mistakes
+from ...shared.library import ROW_MAXIMUM, batch_independence, invariant, rows_sum_to_1, softmax_by_hand
+from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 
@@ -27,17 +27,19 @@ def _large() -> Iterator[Case]:
     q = np.array([[100.0, 0, 0, 0], [-100, 0, 0, 0]])
     k = np.array([[100.0, 0, 0, 0], [99, 0, 0, 0], [100, 0, 0, 0]])
     v = np.array([[1.0, 2, 3, 4, 5], [5, 4, 3, 2, 1], [0, 1, 0, -1, 0]])
-    yield _case("large", "scores of ±5000 after scaling, a tie among them", [q, k, v], **ROOM)
+    yield _case("large", "scores of ±5000 after scaling, a tie among them", [q, k, v], **EXTREMES)
     near = np.array([[100.0, 1, 0, 0], [100, 0, 1, 0], [100, 0, 0, 2]])
     large32 = [array.astype(np.float32) for array in (q + [[0, 1, 2, 1], [0, -1, 1, 1]], near, v)]
-    yield _case("large float32", "scores near ±5000 that differ little, float32", large32, "", **ROOM)
+    yield _case("large float32", "scores near ±5000 that differ little, float32", large32, "", **EXTREMES)
     one_sided = np.array([[0.0, 0, 0, 0], [-100, 0, 0, 0], [-50, 0, 0, 0]])
-    yield _case("one-sided", "scores from −5000 to 5000", [q, one_sided, v], "", **ROOM)
+    yield _case("one-sided", "scores from −5000 to 5000", [q, one_sided, v], "", **EXTREMES)
     heads = [np.stack(pair) for pair in ((q, -q), (k, -k), (v, v + 1))]
-    yield _case("large batch", "a batch with scores of ±5000", heads, "", **ROOM)
+    yield _case("large batch", "a batch with scores of ±5000", heads, "", **EXTREMES)
 
 
-@exercise(points=3, minutes=5, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=3, minutes=5, difficulty=2, result_names=("output", "weights"), result_type="tensor", forbids=("attention",)
+)
 class attention_torch:
     """Write lesson 03's attention on tensors, so that gradients flow to q, k and v."""
 
@@ -78,14 +80,14 @@ class attention_torch:
         yield from _large()
 
     sums = rows_sum_to_1()
-    order = unmoved(
+    order = invariant(
         "the order of keys and values does not matter",
         ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",
     )
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
-    @holds("v = identity returns the weights", needs=("identity",))
+    @holds("v = identity returns the weights", cases=("identity",))
     def identity(case, parts):
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."

@@ -14,7 +14,7 @@ def assigned(weight: str):
     return patch(f"with torch.no_grad():\n        {COPY}", f"layer.weight = {weight}")
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="tensor", forbids=("tampering",))
+@exercise(points=2, minutes=8, difficulty=2, result_type="tensor", forbids=("tampering",))
 class linear_from_numpy:
     """Turn a NumPy weight matrix into an `nn.Linear` layer that computes x @ w and can be trained."""
 

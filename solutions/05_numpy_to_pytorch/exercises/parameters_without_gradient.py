@@ -98,7 +98,7 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
 
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
-    from ..probes_gradients import made  # with torch, which is not there for every lesson
+    from ..probes_gradients import build_candidate  # with torch, which is not there for every lesson
 
     candidate, left = case.options["candidate"], got.parts[MODULE].text
     wanted, said = (set(filter(None, one.parts[PART].text.split(", "))) for one in (expected, got))
@@ -106,7 +106,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None if left == WHOLE else f"Tried on {candidate}: the names are right, but after the call {left}."
     start = f"Tried on {candidate}: {_text(said)} came back, and {_text(wanted)} was asked for."
     x = case.args[0].array
-    parameters = dict(made(candidate, x.shape[-1], str(x.dtype)).named_parameters())
+    parameters = dict(build_candidate(candidate, x.shape[-1], str(x.dtype)).named_parameters())
     unknown, blamed, missed = (sorted(names) for names in (said - parameters.keys(), said - wanted, wanted - said))
     if unknown:
         return f"{start} There is no parameter {unknown[0]!r}; the names are those of `named_parameters`."
@@ -124,10 +124,10 @@ def _largest(case: Case, name: str) -> float:
     """The largest number in a parameter's gradient for the result times random numbers."""
     import torch
 
-    from ..probes_gradients import made
+    from ..probes_gradients import build_candidate
 
     x = torch.from_numpy(case.args[0].array)
-    module = made(case.options["candidate"], x.shape[-1], str(case.args[0].array.dtype))
+    module = build_candidate(case.options["candidate"], x.shape[-1], str(case.args[0].array.dtype))
     result = module(x)
     result = result[0] if isinstance(result, tuple) else result
     random = torch.randn(result.shape, generator=torch.Generator().manual_seed(1), dtype=result.dtype)
@@ -135,7 +135,7 @@ def _largest(case: Case, name: str) -> float:
     return float(grad.abs().max())
 
 
-@exercise(points=3, minutes=25, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=25, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",))
 class parameters_without_gradient:
     """Find the parameters of a module to which no gradient comes back from its result."""
 
@@ -151,7 +151,7 @@ class parameters_without_gradient:
                 key,
                 f"a module: {candidate}",
                 (Tensor(x, None, number % 7 == 5),),
-                probe="probes_gradients.searched",
+                probe="probes_gradients.on_candidates",
                 reading=_read,
                 names=("x",),
                 options={"candidate": candidate, "mode": mode, **more},

@@ -102,7 +102,13 @@ def by_hand(*lines: str):
 
 
 @exercise(
-    kind="class", points=4, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("attention",)
+    kind="class",
+    points=4,
+    minutes=12,
+    difficulty=2,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("attention",),
 )
 class CausalSelfAttention:
     """Self-attention that cannot see the future, with its mask as a buffer."""
@@ -147,7 +153,7 @@ class CausalSelfAttention:
                 raises="ValueError",
             )
 
-    @holds("a later token changes no earlier output", needs=("future",))
+    @holds("a later token changes no earlier output", cases=("future",))
     def past_is_fixed(case, parts):
         moved = np.abs(parts["output"][0, :3] - parts["second call"][0, :3]).max(axis=-1)
         at = int(moved.argmax())

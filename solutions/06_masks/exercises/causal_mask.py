@@ -3,7 +3,7 @@
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 
-@exercise(points=2, minutes=5, difficulty=1, container="tensor", dtype=("bool",))
+@exercise(points=2, minutes=5, difficulty=1, result_type="tensor", dtype=("bool",))
 class causal_mask:
     """Mark for each query the keys that lie in its past, its own position included."""
 

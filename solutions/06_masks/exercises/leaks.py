@@ -94,7 +94,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return said_false
 
 
-@exercise(points=3, minutes=22, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=22, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",))
 class leaks:
     """Test whether any output of an attention depends on a later token."""
 
@@ -108,7 +108,7 @@ class leaks:
                 key,
                 f"an attention that {kind}: {name}",
                 (x,),
-                probe="probes_leaks.searched",
+                probe="probes_leaks.on_candidates",
                 reading=_read,
                 names=("x",),
                 options={"candidate": name, **more},

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, scale_mistakes, unmoved
+from ...shared.library import hidden_gets_no_weight, invariant, qkv, random_mask, rows_sum_to_1, scale_mistakes
 from .. import readings
 
 
@@ -113,7 +113,9 @@ def low_fills():
         yield made if then == ZERO else made + patch(ZERO, then)
 
 
-@exercise(points=4, minutes=18, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(
+    points=4, minutes=18, difficulty=3, result_type="tensor", result_names=("output", "weights"), forbids=("attention",)
+)
 class masked_attention:
     """Compute attention only where a mask allows it, with zeros for a query that may see no key."""
 
@@ -165,7 +167,7 @@ class masked_attention:
 
     hidden = hidden_gets_no_weight()
     sums = rows_sum_to_1()
-    ignored = unmoved(
+    ignored = invariant(
         "what is hidden does not matter",
         ("hidden-1", "hidden-2"),
         "the output moved by {gap} when only hidden keys and values changed.",

@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 REAL = "real = positions < lengths[:, None]"
 
 
-@exercise(points=2, minutes=5, difficulty=1, container="tensor", dtype=("bool",))
+@exercise(points=2, minutes=5, difficulty=1, result_type="tensor", dtype=("bool",))
 class padding_mask:
     """Mark the real tokens of sequences of different lengths."""
 

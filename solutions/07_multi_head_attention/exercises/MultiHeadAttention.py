@@ -10,14 +10,14 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from ...shared.library import (
     ROW_MAXIMUM,
+    batch_independence,
     hidden_gets_no_weight,
-    items_apart,
+    invariant,
     normal,
     random_mask,
     rows_sum_to_1,
     scale_mistakes,
     softmax_by_hand,
-    unmoved,
 )
 from ..shared import DEALT, INTERLEAVED, LAYERS, REFUSED, VIEWED, state_of
 
@@ -107,8 +107,8 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     points=4,
     minutes=25,
     difficulty=3,
-    container="tensor",
-    parts=("output", "weights"),
+    result_type="tensor",
+    result_names=("output", "weights"),
     forbids=("attention",),
 )
 class MultiHeadAttention:
@@ -132,7 +132,7 @@ class MultiHeadAttention:
             given, named = ((), {"mask": mask}) if by_name else (() if mask is None else (mask,), {})
             small = 0.4 if d > 10 else 1  # sums so long round further off in float32
             state = {name: small * array for name, array in state_of(rng, d).items()}
-            probe = "shared.probes.after_others" if "earlier" in more else "module"
+            probe = "shared.probes.after_earlier_calls" if "earlier" in more else "module"
             return Case(
                 key,
                 title,
@@ -184,12 +184,12 @@ class MultiHeadAttention:
 
     sums = rows_sum_to_1()
     hidden = hidden_gets_no_weight()
-    order = unmoved(
+    order = invariant(
         "the order of the keys does not matter",
         ("keys", "keys reordered"),
         "keys and values came in another order, and the output moved by {gap}.",
     )
-    items = items_apart("keys", "item changed")
+    items = batch_independence("keys", "item changed")
 
     hints = (
         "Which of the steps project → split → scores → softmax → weighted sum → merge → project need to know that there are heads?",

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
-from grader.course.readings import flag, meet, numbers
+from grader.course.readings import flag, numbers, overlap
 
 from ..shared import LAYERS, state_of
 
@@ -43,7 +43,7 @@ def _left(case, parts):
         "the parameters are the same objects as before": flag(
             np.array_equal(numbers(parts["before"]), numbers(parts["after"]))
         ),
-        "memory is shared with the original": flag(any(meet(one, other) for one in held for other in lent)),
+        "memory is shared with the original": flag(any(overlap(one, other) for one in held for other in lent)),
         "the original has changed": flag(not same),
         "the original's parameters are trainable": flag(numbers(parts["original trainable"]).all()),
         "the parameters are trainable": flag(numbers(parts["trainable"]).all()),
@@ -51,7 +51,7 @@ def _left(case, parts):
     }
 
 
-@exercise(points=2, minutes=12, difficulty=2, container="any", forbids=("tampering",))
+@exercise(points=2, minutes=12, difficulty=2, result_type="any", forbids=("tampering",))
 class copy_torch_weights:
     """Copy the weights of torch's module into yours."""
 
@@ -78,7 +78,7 @@ class copy_torch_weights:
             yield Case(
                 f"copy-{i}",
                 title,
-                probe="probes.copied",
+                probe="probes.weight_copy",
                 options=options | ({"by_name": True} if i == 2 else {}),
                 reading=_left,
             )

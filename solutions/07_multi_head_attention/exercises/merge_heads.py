@@ -7,7 +7,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from ..shared import INTERLEAVED
 
 
-@exercise(points=2, minutes=6, difficulty=2, container="tensor")
+@exercise(points=2, minutes=6, difficulty=2, result_type="tensor")
 class merge_heads:
     """Put the heads of each token side by side again."""
 

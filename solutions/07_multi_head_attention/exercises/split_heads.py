@@ -10,7 +10,7 @@ HEADS = "x.reshape(b, t, num_heads, d_model // num_heads).transpose(1, 2)"
 SLICES = "torch.stack([x[..., h * d_head:(h + 1) * d_head] for h in range(num_heads)], dim=1)"
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+@exercise(points=2, minutes=8, difficulty=2, result_type="tensor")
 class split_heads:
     """Cut each token's projection into one slice for each head."""
 

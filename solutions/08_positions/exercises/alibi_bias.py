@@ -11,7 +11,7 @@ PUBLISHED = """2.0 ** (-8 * torch.arange(1, n + 1) / n)
     slopes = torch.cat((slopes, more))[:num_heads]"""
 
 
-@exercise(points=2, minutes=8, difficulty=1, container="tensor")
+@exercise(points=2, minutes=8, difficulty=1, result_type="tensor")
 class alibi_bias:
     """Compute a bias that lowers each score in proportion to the distance, at a different rate for each head."""
 

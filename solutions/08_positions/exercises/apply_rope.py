@@ -18,7 +18,7 @@ OVERWRITE = f"x.data.copy_({ROTATED})\n    return x"
 ANGLES = wrong_angles("d", "dtype=torch.float64, device=x.device")
 
 
-@exercise(points=4, minutes=15, difficulty=2, container="tensor")
+@exercise(points=4, minutes=15, difficulty=2, result_type="tensor")
 class apply_rope:
     """Rotate each pair of numbers by an angle that grows with the position."""
 
@@ -93,12 +93,12 @@ class apply_rope:
             return None
         return f"a vector of length {before.flat[at]:.4g} comes back with length {after.flat[at]:.4g}."
 
-    @holds("position 0 leaves x as it is", needs=("start",))
+    @holds("position 0 leaves x as it is", cases=("start",))
     def start_stays(case, parts):
         moved = np.abs(parts["result"] - case.args[0].array).max()
         return None if moved < 1e-4 else f"at position 0 a number changed by {moved:.4g}."
 
-    @holds("dot products depend on differences of positions only", needs=("here", "shifted"))
+    @holds("dot products depend on differences of positions only", cases=("here", "shifted"))
     def relative(_, here, __, shifted):
         first, second = (parts["result"] @ parts["result"].T for parts in (here, shifted))
         moved = np.abs(first - second).max()

@@ -39,7 +39,7 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     return {PART: Part("tensor", _table(positions, d_model, base) @ part.array.astype(np.float64).T, "float64")}
 
 
-@exercise(points=3, minutes=18, difficulty=2, container="tensor", parts=(PART,), dtype=("float64",))
+@exercise(points=3, minutes=18, difficulty=2, result_type="tensor", result_names=(PART,), dtype=("float64",))
 class shift_matrix:
     """Build the matrix that takes each sinusoidal encoding PE(p) to PE(p + offset), the same matrix for every p."""
 

@@ -7,7 +7,15 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, fused, items_apart, others, scale_mistakes, softmax_by_hand, weights_of
+from ...shared.library import (
+    ROW_MAXIMUM,
+    batch_independence,
+    earlier_inputs,
+    fused_shapes,
+    random_parameters,
+    scale_mistakes,
+    softmax_by_hand,
+)
 from .. import readings
 
 LAYERS = ("qkv", "proj")
@@ -37,7 +45,7 @@ def _case(
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
-    state = weights_of(rng, fused(6))
+    state = random_parameters(rng, fused_shapes(6))
     x = rng.normal(size=(2, 5, 6)).astype(np.float32)
     later = x.copy()
     later[0, 3:] += 2
@@ -86,7 +94,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     found = np.array([-200, -200, 200, 200, 0, -200])
     for i, (b, heads) in enumerate(((2, 2), (1, 3), (2, 2))):
         d, t = 4 * heads, len(asked)
-        state = weights_of(rng, fused(d), 0.3)
+        state = random_parameters(rng, fused_shapes(d), 0.3)
         w_q, w_k, w_v = np.split(state["qkv.weight"], 3)  # views
         w_q[:], w_k[:], w_v[:, :2] = 0, 0, 0
         w_q[0::4, 0], w_q[1::4, 2] = 1, 1
@@ -117,7 +125,13 @@ NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 
 @exercise(
-    kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",)
+    kind="class",
+    points=4,
+    minutes=25,
+    difficulty=3,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("attention",),
 )
 class CausalMultiHeadAttention:
     """Write causal attention of many heads, with one projection for q, k and v, and dropout."""
@@ -126,7 +140,7 @@ class CausalMultiHeadAttention:
         """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""
 
         def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, **more: Any) -> Case:
-            state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
+            state = random_parameters(rng, fused_shapes(shape[-1]), 0.7 if heads < 5 else 0.4)
             return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
 
         saved = {"probe": "probes.attention", "reading": readings.attention}
@@ -138,14 +152,14 @@ class CausalMultiHeadAttention:
         yield case("one-head", "one head", (2, 4, 3), 1, 6)
         yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
-        earlier = others(rng, (1, 2, 8), (2, 3, 8))
+        earlier = earlier_inputs(rng, (1, 2, 8), (2, 3, 8))
         yield case(
             "training",
             "in training mode, without dropout, heads of one number, after calls with two and three other tokens",
             (2, 3, 8),
             8,
             5,
-            probe="shared.probes.after_others",
+            probe="shared.probes.after_earlier_calls",
             grad=True,
             options={"mode": "train", "earlier": earlier},
         )
@@ -158,7 +172,7 @@ class CausalMultiHeadAttention:
                 f"long-{t}",
                 f"{t} tokens, max_len {max_len}",
                 x,
-                weights_of(rng, fused(4)),
+                random_parameters(rng, fused_shapes(4)),
                 2,
                 max_len,
                 raises="ValueError",
@@ -174,13 +188,13 @@ class CausalMultiHeadAttention:
                 options={"init": (d_model, heads, 4)},
             )
 
-    @holds("a later token changes no earlier output", needs=("before", "after"))
+    @holds("a later token changes no earlier output", cases=("before", "after"))
     def past_is_fixed(_, first, __, second):
         moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
         at = int(moved.argmax())
         return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
 
-    apart = items_apart("after", "other item")
+    apart = batch_independence("after", "other item")
 
     hints = (
         "The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import fused, of, others, weights_of
+from ...shared.library import earlier_inputs, fused_shapes, mistakes_of, random_parameters
 from .. import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
 
@@ -24,7 +24,7 @@ DROPOUT = patch(
 
 def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     """Normalizations that do something, and a network wide enough in range to tell one GELU from another."""
-    state = {f"attn.{name}": array for name, array in weights_of(rng, fused(d), 0.6).items()}
+    state = {f"attn.{name}": array for name, array in random_parameters(rng, fused_shapes(d), 0.6).items()}
     state |= {
         "mlp.0.weight": rng.normal(size=(4 * d, d)),
         "mlp.2.weight": rng.normal(size=(d, 4 * d)),
@@ -72,8 +72,8 @@ def _by_hand() -> Case:
     points=3,
     minutes=15,
     difficulty=2,
-    container="tensor",
-    parts=("output",),
+    result_type="tensor",
+    result_names=("output",),
     forbids=("layers",),
     rtol=1e-5,
     atol=1e-4,
@@ -95,7 +95,7 @@ class TransformerBlock:
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
         yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 4, 6), 3, 7, gradients=True)
-        earlier = others(rng, (1, 2, 8), (2, 5, 8))
+        earlier = earlier_inputs(rng, (1, 2, 8), (2, 5, 8))
         yield case(
             "full",
             "as many tokens as max_len, in training mode, without dropout, after calls with two and five other tokens",
@@ -254,7 +254,7 @@ class TransformerBlock:
             is fixed by ln1. Some models do so, or normalize on both sides; pre-norm is x + attn(ln1(x)).""",
         ),
         "CM37": mistake(
-            *(ways[0] for ways in of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
+            *(ways[0] for ways in mistakes_of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`

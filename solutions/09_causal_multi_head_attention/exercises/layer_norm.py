@@ -17,7 +17,7 @@ def over(dim: str):
     return patch("x.mean(dim=-1", f"x.mean(dim={dim}", "** 2).mean(dim=-1", f"** 2).mean(dim={dim}")
 
 
-@exercise(points=2, minutes=8, difficulty=1, container="tensor", forbids=("normalization",))
+@exercise(points=2, minutes=8, difficulty=1, result_type="tensor", forbids=("normalization",))
 class layer_norm:
     """Give every token's numbers mean 0 and variance 1, then scale and shift each feature."""
 
@@ -70,7 +70,7 @@ class layer_norm:
             )
             yield Case(f"constant-{i}", f"tokens whose numbers are all {value:g}", args, atol=1e-3)
 
-    @holds("with weight 1 and bias 0 each token has mean 0 and variance 1", needs=("plain",))
+    @holds("with weight 1 and bias 0 each token has mean 0 and variance 1", cases=("plain",))
     def plain(case, parts):
         result = parts["result"]
         mean, variance = result.mean(axis=-1), result.var(axis=-1)

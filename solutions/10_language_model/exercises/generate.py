@@ -71,7 +71,9 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         yield sample(f"large-{i}", f"logits around {shift:.0f}", temperature, seed=i, shift=shift, stage="extremes")
 
 
-@exercise(points=3, minutes=17, difficulty=2, container="any", parts=("ids",), atol=0.1, forbids=("tampering",))
+@exercise(
+    points=3, minutes=17, difficulty=2, result_type="any", result_names=("ids",), atol=0.1, forbids=("tampering",)
+)
 class generate:
     """Let a language model continue given tokens, one token at a time."""
 

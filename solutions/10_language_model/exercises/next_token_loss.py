@@ -11,7 +11,7 @@ WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
 PICKED = f"gather(1, {TARGETS}[:, None])"
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+@exercise(points=2, minutes=8, difficulty=2, result_type="tensor")
 class next_token_loss:
     """Say how surprised a model is, on average, by the token that follows each position."""
 
@@ -39,7 +39,7 @@ class next_token_loss:
             args = Tensor(logits.astype(np.float32), None, True), Tensor(rng.integers(0, 6, size=(2, 4)))
             yield Case(f"large-{i}", "logits of ±10,000", args, stage="extremes", rtol=1e-3)
 
-    @holds("a model without any opinion pays ln V", needs=("flat",))
+    @holds("a model without any opinion pays ln V", cases=("flat",))
     def flat(case, parts):
         loss, v = float(parts["result"]), case.args[0].array.shape[-1]
         return (
@@ -48,7 +48,7 @@ class next_token_loss:
             else f"with {v} equal logits the loss is {loss:.4g}; ln {v} is {np.log(v):.4g}."
         )
 
-    @holds("a model that knows every next token pays next to nothing", needs=("known",))
+    @holds("a model that knows every next token pays next to nothing", cases=("known",))
     def known(case, parts):
         loss = float(parts["result"])
         return (

@@ -39,7 +39,7 @@ def _close(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
     return all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(one, other, strict=True))
 
 
-@exercise(points=3, minutes=10, difficulty=2, container="any", forbids=("tampering",))
+@exercise(points=3, minutes=10, difficulty=2, result_type="any", forbids=("tampering",))
 class train_step:
     """Take one step of training: loss, gradients, clipping, the optimizer's step; return the loss before it."""
 
@@ -73,10 +73,10 @@ class train_step:
                 title,
                 (ids,),
                 kwargs,
-                probe="probes.stepped",
+                probe="probes.training_step",
                 options=options,
                 names=("ids",),
-                reading=readings.stepped,
+                reading=readings.training_step,
             )
 
         yield case("small", "a model of three tokens, its gradients small", 1, 3, 3, 0.5)

@@ -8,8 +8,8 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, fused, items_apart, unmoved, weights_of
-from ..operator import called
+from ...shared.library import after_earlier_calls, batch_independence, fused_shapes, invariant, random_parameters
+from ..operator import first_call
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -20,7 +20,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="probes.fast", options=options, names=("x",), reading=called, **fields)
+    return Case(key, title, inputs, probe="probes.fast", options=options, names=("x",), reading=first_call, **fields)
 
 
 def _drawn(
@@ -36,7 +36,9 @@ def _drawn(
 ) -> Case:
     x = rng.normal(size=(b, t, d_model)).astype(np.float32)
     x = np.resize(x, (b, repeated_to, d_model)) if repeated_to else x  # fewer draws for many tokens
-    return _case(key, title, x, heads, weights_of(rng, fused(d_model), 1.5 / math.sqrt(d_model)), **fields)
+    return _case(
+        key, title, x, heads, random_parameters(rng, fused_shapes(d_model), 1.5 / math.sqrt(d_model)), **fields
+    )
 
 
 def _companions(rng: np.random.Generator, batch: Case) -> Iterator[Case]:
@@ -108,7 +110,13 @@ def scaled(scale: str):
 
 
 @exercise(
-    kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",), forbids=("tampering",)
+    kind="class",
+    points=4,
+    minutes=15,
+    difficulty=3,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("tampering",),
 )
 class FastCausalMultiHeadAttention:
     """Put the fused operator into lesson 09's class: the same numbers, and no (T, T) tensor."""
@@ -150,17 +158,17 @@ class FastCausalMultiHeadAttention:
         yield case("long", "more tokens than in any earlier lesson", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
         used = case("used", "two tokens, after calls with one other token and with two", 2, 2, 6, 3)
-        yield after_others(rng, used, (1, 1, 6), (2, 2, 6))
+        yield after_earlier_calls(rng, used, (1, 1, 6), (2, 2, 6))
         yield from _companions(rng, batch)
         yield from _extremes(rng)
 
-    earlier_stay = unmoved(
+    earlier_stay = invariant(
         "an output does not depend on later tokens",
         ("batch", "later changed"),
         "replacing the tokens from the ninth on changed an earlier output by up to {gap}.",
         of=lambda output: output[:, :8],
     )
-    apart = items_apart("batch", "item changed")
+    apart = batch_independence("batch", "item changed")
 
     hints = (
         "Of lesson 09's forward, which lines does the operator replace, and which stay as they are?",

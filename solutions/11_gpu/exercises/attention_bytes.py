@@ -10,7 +10,7 @@ RETURN = "return batch * num_heads * (vectors * d_head + table) * bytes_per_numb
     points=3,
     minutes=10,
     difficulty=2,
-    container="number",
+    result_type="number",
     rtol=0,
     atol=0,
     dtype=("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
@@ -42,7 +42,7 @@ class attention_bytes:
         yield case("drawn, fused", "sizes drawn at random, fused", *drawn[::-1], fused=True)
         yield case("odd", "more than 2⁵³ bytes, in odd numbers", 3**9, 3**7, 3**9, 3**8, 5, 1)
 
-    @holds("fused, twice as many tokens take twice the bytes", needs=("heads, fused",))
+    @holds("fused, twice as many tokens take twice the bytes", cases=("heads, fused",))
     def linear(case, parts):
         batch, heads, t_q, t_k, d_head = case.args
         wanted = 2 * batch * heads * 2 * (t_q + t_k) * d_head

@@ -20,7 +20,7 @@ def projections(tokens: str):
     )
 
 
-@exercise(points=2, minutes=6, difficulty=1, container="number", rtol=1e-6, atol=0.0)
+@exercise(points=2, minutes=6, difficulty=1, result_type="number", rtol=1e-6, atol=0.0)
 class attention_flops:
     """Count the floating-point operations of attention's two matrix products."""
 

@@ -6,7 +6,7 @@ CUDA = "if torch.cuda.is_available():\n        return torch.device('cuda')"
 MPS = "if torch.backends.mps.is_available():\n        return torch.device('mps')"
 
 
-@exercise(points=1, minutes=4, difficulty=1, container="any", parts=("device type",), forbids=("tampering",))
+@exercise(points=1, minutes=4, difficulty=1, result_type="any", result_names=("device type",), forbids=("tampering",))
 class pick_device:
     """Choose the device to work on: CUDA, else Apple's GPU, else the CPU."""
 

@@ -19,7 +19,7 @@ BEFORE, AFTER = (
 )  # one of the waits, and without it
 
 
-@exercise(points=3, minutes=12, difficulty=2, container="any", forbids=("tampering",))
+@exercise(points=3, minutes=12, difficulty=2, result_type="any", forbids=("tampering",))
 class time_ms:
     """Measure how long fn() takes on a device that works while Python goes on."""
 

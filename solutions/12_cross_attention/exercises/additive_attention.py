@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ..shared import PROPERTIES, ROOM, SUMMED, THREE, alignment_mistakes, case, general
+from ..shared import EXTREMES, PROPERTIES, SUMMED, THREE, alignment_cases, alignment_mistakes, case
 
 INSIDE = "asked + keys @ w_key"
 ENERGY = f"torch.tanh({INSIDE})"
@@ -25,15 +25,22 @@ def _large() -> Iterator[Case]:
         arrays = [query, keys, w_query, w_key, np.array(v)]
         if name == "9000":  # of a query's part so large, a sum outside tanh leaves nothing of the keys' part
             arrays = [array.astype(np.float32) for array in (query, keys, 1e11 * w_query, w_key, arrays[-1])]
-        yield case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
+        yield case(f"large {name}", f"scores near ±{name}", arrays, "", **EXTREMES)
     apart = [
         array.astype(np.float32)
         for array in (query[2:], keys[2:, :3], w_query, 20 * np.eye(3), np.array([9000.0, 1, 2]))
     ]
-    yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
+    yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **EXTREMES)
 
 
-@exercise(points=3, minutes=15, difficulty=2, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=3,
+    minutes=15,
+    difficulty=2,
+    result_names=("context", "weights"),
+    result_type="tensor",
+    forbids=("attention",),
+)
 class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 
@@ -41,7 +48,7 @@ class additive_attention:
         learned = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
         yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learned], "")
         yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learned], "")
-        yield from general(rng, lambda d_q, d_h, d_a: [(d_q, d_a), (d_h, d_a), (d_a,)])
+        yield from alignment_cases(rng, lambda d_q, d_h, d_a: [(d_q, d_a), (d_h, d_a), (d_a,)])
         yield from _large()
 
     more_properties = PROPERTIES

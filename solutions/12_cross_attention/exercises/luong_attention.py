@@ -4,12 +4,14 @@ import numpy as np
 
 from grader.course.declare import exercise, mistake, patch
 
-from ..shared import PROPERTIES, ROOM, THREE, alignment_mistakes, case, general
+from ..shared import EXTREMES, PROPERTIES, THREE, alignment_cases, alignment_mistakes, case
 
 SCORES = "(keys @ asked[:, :, None])[..., 0]"
 
 
-@exercise(points=2, minutes=8, difficulty=1, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    points=2, minutes=8, difficulty=1, result_names=("context", "weights"), result_type="tensor", forbids=("attention",)
+)
 class luong_attention:
     """Let a decoder's state choose among the encoder's states, by Luong's score: a matrix product in place of the tanh."""
 
@@ -19,7 +21,7 @@ class luong_attention:
         yield case(
             "small, other query", "the same keys, asked by another query", [np.array([[0.0, 0, 2]]), THREE, w], ""
         )
-        yield from general(rng, lambda d_q, d_h, d_a: [(d_q, d_h)])
+        yield from alignment_cases(rng, lambda d_q, d_h, d_a: [(d_q, d_h)])
         # Scores of up to ±10,000 that float32 holds exactly: products of whole numbers.
         # One sentence far above 0, one far below, one whose second key stands alone on top: not first, last, in the middle or below.
         above, below = [[100.0, 0, 1], [100, 1, 0], [100, 0, 1]], [[-100, 0, 1], [-100, 1, 0], [-100, 1, 1]]
@@ -31,9 +33,9 @@ class luong_attention:
             arrays = [query, keys, np.array([[scale, 0, 0], [0, 1, 2]])]
             if name == "5000":
                 arrays = [array.astype(np.float32) for array in arrays]
-            yield case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
+            yield case(f"large {name}", f"scores near ±{name}", arrays, "", **EXTREMES)
         apart = [array.astype(np.float32) for array in (query[2:], keys[2:], 0.9 * np.eye(2, 3))]
-        yield case("far apart", "scores near −9000, 9000 and 0 in one sentence, with gradients", apart, **ROOM)
+        yield case("far apart", "scores near −9000, 9000 and 0 in one sentence, with gradients", apart, **EXTREMES)
 
     more_properties = PROPERTIES
 

@@ -15,7 +15,7 @@ ALL, TURNS = "torch.stack(states, dim=1)", "range(x.shape[1])"
 WIDTH = 4  # of the states in the cases 'batch' and 'later token'
 
 
-@exercise(points=2, minutes=10, difficulty=2, container="tensor", forbids=("recurrent",))
+@exercise(points=2, minutes=10, difficulty=2, result_type="tensor", forbids=("recurrent",))
 class rnn_states:
     """Read a sequence token by token, and keep the state after each of them."""
 
@@ -48,7 +48,7 @@ class rnn_states:
             "saturated", "sums far from 0, where tanh is flat", 3, 4, 2, 6, grad=False, scale=6.0, stage="extremes"
         )
 
-    @holds("a state depends only on the tokens of its sequence up to its own", needs=("batch", "later token"))
+    @holds("a state depends only on the tokens of its sequence up to its own", cases=("batch", "later token"))
     def past_alone(case, parts, other, changed):
         gap = np.abs(parts["result"][:, :3] - changed["result"][:, :3]).max()
         return (

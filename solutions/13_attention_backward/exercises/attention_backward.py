@@ -69,7 +69,9 @@ def differences(step: float, back: float):
     )
 
 
-@exercise(points=4, minutes=17, difficulty=3, parts=("grad_q", "grad_k", "grad_v"), forbids=("torch", "attention"))
+@exercise(
+    points=4, minutes=17, difficulty=3, result_names=("grad_q", "grad_k", "grad_v"), forbids=("torch", "attention")
+)
 class attention_backward:
     """Carry a gradient back through scaled dot-product attention, to the queries, keys and values."""
 

@@ -8,7 +8,7 @@ from grader.course.declare import exercise, mistake, patch
 from grader.course.spec import Case
 from grader.worker.values import Part
 
-from ..probes import words
+from ..probes import describe_type
 
 COPIES, UP, DOWN = "up, down = (x.copy(), x.copy())", "up[at] += step", "down[at] -= step"
 SLOPE = "(f(up) - f(down)) / (2 * step)"
@@ -61,7 +61,7 @@ def again(copies: str, *lines: str):
 def _given(case, parts):
     """What came back, and the first that f was given and was not to be given."""
     x = case.args[0]
-    right = words(np.zeros(x.shape))
+    right = describe_type(np.zeros(x.shape))
     kinds = [part.text for part in parts["what f was given"].items]
     other = next((kind for kind in kinds if kind != right), right)
     return {"what f was given": Part("text", text=other), "result": parts["result"]}
@@ -79,7 +79,7 @@ class numerical_gradient:
                 key,
                 title,
                 (x, *step),
-                probe="probes.measured",
+                probe="probes.gradient_calls",
                 options=options,
                 names=("x", "step")[: 1 + len(step)],
                 rtol=rtol,

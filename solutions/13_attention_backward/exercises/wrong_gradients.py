@@ -94,7 +94,13 @@ def _true(case: Case, at: int) -> np.ndarray:
 
 
 @exercise(
-    points=3, minutes=15, difficulty=3, parts=(PART,), container="any", dtype=("int64",), forbids=("torch", "autograd")
+    points=3,
+    minutes=15,
+    difficulty=3,
+    result_names=(PART,),
+    result_type="any",
+    dtype=("int64",),
+    forbids=("torch", "autograd"),
 )
 class wrong_gradients:
     """Say which of the gradients that a backward pass claims are wrong."""
@@ -117,7 +123,7 @@ class wrong_gradients:
                 f"claim-{number}",
                 claim,
                 args,
-                probe="probes_claims.searched",
+                probe="probes_claims.on_candidates",
                 options={"claim": claim, **by_name},
                 names=names,
                 reading=_read,
@@ -129,7 +135,7 @@ class wrong_gradients:
                 key,
                 f"{claim}; ones arrive",
                 (q, k, v, np.ones((3, 3))),
-                probe="probes_claims.searched",
+                probe="probes_claims.on_candidates",
                 options={"claim": claim},
                 names=("q", "k", "v", "grad_output"),
                 reading=_read,

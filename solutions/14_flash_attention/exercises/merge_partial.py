@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 
 Array = np.ndarray
 
@@ -55,7 +55,14 @@ RETURN = "return (m, l, o)"
 UNGUARDED = patch(SHIFT, "shift = m")
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
+@exercise(
+    points=3,
+    minutes=15,
+    difficulty=2,
+    result_type="tensor",
+    result_names=("m", "l", "o"),
+    forbids=("attention", "table"),
+)
 class merge_partial:
     """Merge what two sets of keys contribute to attention into what both together contribute."""
 
@@ -106,7 +113,7 @@ class merge_partial:
             yield Case(
                 f"levels-{i}", "each query's scores at a level of their own", raised, stage="extremes", rtol=2e-3
             )
-        yield elsewhere(Case("sizes", "all sizes different", halves(rng, (2, 3, 5), 4, 7, 6)))
+        yield on_another_device(Case("sizes", "all sizes different", halves(rng, (2, 3, 5), 4, 7, 6)))
 
     @holds("over no keys at all the result is exactly (−∞, 0, 0)")
     def neutral(case, parts):
@@ -194,7 +201,7 @@ class merge_partial:
             why="""On paper exp(m_a) / exp(m) and exp(m_a − m) agree. In float32 exp(89) is infinite and exp(−104) is 0, and the
             quotient is NaN. A published ring attention took exp of a difference that may be positive, and overflowed as soon as the
             new part lay 89 above the old one.""",
-            evidence="zhuzilin/ring-flash-attention#30",
+            issue="zhuzilin/ring-flash-attention#30",
         ),
         "OS7": mistake(
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-50000.0)", SHIFT, "shift = m"),
@@ -204,7 +211,7 @@ class merge_partial:
             says="Over no keys at all m is a large negative number; it should be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
             looks for m = −∞ to find rows without a key finds none.""",
-            evidence="flashinfer-ai/flashinfer#4450",
+            issue="flashinfer-ai/flashinfer#4450",
         ),
         "OS8": mistake(
             patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
@@ -213,7 +220,7 @@ class merge_partial:
             why="""The guard belongs to what is subtracted, not to the maximum that is kept. With m = 0 for a row that has seen nothing,
             real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset it in this way lost
             whole heads.""",
-            evidence="Dao-AILab/flash-attention#2082",
+            issue="Dao-AILab/flash-attention#2082",
         ),
         "OS9": mistake(
             patch(O, "o = o_a * scale_a + o_b * scale_b"),

@@ -9,8 +9,20 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from ...shared.library import elsewhere
-from ..shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, many_tiles, qkv, settings, small_memory, tensors
+from ...shared.library import on_another_device
+from ..shared import (
+    CASE_SIZES,
+    KEY_LOOP,
+    MASK_MISTAKES,
+    NO_SKIP,
+    SCALED,
+    Array,
+    many_tiles,
+    qkv,
+    settings,
+    small_memory,
+    tensors,
+)
 
 
 def _case(key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
@@ -93,7 +105,9 @@ OWN_PARTS = patch(
 FULL_TILES = patch(
     "for top in range(0, t_q, block_size):", "for top in range(0, t_q // block_size * block_size, block_size):"
 )
-BACKWARDS = patch(LOOPS, LOOPS.replace("range(0, visible, block_size)", "reversed(range(0, visible, block_size))"))
+BACKWARDS = patch(
+    KEY_LOOP, KEY_LOOP.replace("range(0, visible, block_size)", "reversed(range(0, visible, block_size))")
+)
 ZERO_KEPT = BACKWARDS + patch(MAXIMUM, f"{MAXIMUM}\n            m_new = m_new.masked_fill(m_new == -math.inf, 0.0)")
 ZERO_OF_TILE = patch(
     MAXIMUM,
@@ -120,8 +134,8 @@ def softmax_of_tiles(merged: str):
     points=5,
     minutes=35,
     difficulty=3,
-    container="tensor",
-    parts=("output", "logsumexp"),
+    result_type="tensor",
+    result_names=("output", "logsumexp"),
     forbids=("attention", "table"),
 )
 class tiled_attention:
@@ -133,7 +147,7 @@ class tiled_attention:
         k = np.array([[[[ln2], [0.0], [2 * ln2], [0.0]]]], np.float32)
         v = np.array([[[[4.0], [8.0], [2.0], [0.0]]]], np.float32)
         yield _case("small", "one query, scores ln 2, 0, ln 4 and 0, two tiles", (q, k, v), 2, False)
-        for key, title, sizes, block_size, causal in SIZES:
+        for key, title, sizes, block_size, causal in CASE_SIZES:
             yield _case(key, title, qkv(rng, sizes), block_size, causal)
         yield from _levels(rng)
         yield _case("float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
@@ -142,7 +156,7 @@ class tiled_attention:
         key, title, sizes, block_size, fields = many_tiles()
         yield _case(key, title, qkv(rng, sizes), block_size, False, **fields)
         yield from _extremes(rng)
-        yield elsewhere(_case("sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
+        yield on_another_device(_case("sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
 
     hints = (
         "Take one tile of queries. What do you have to remember of the keys that have passed, so that the next tile of "
@@ -175,7 +189,7 @@ class tiled_attention:
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": patch(SCORES, SCALED.format("q.shape[-1]")),
         "SD5": patch(SCORES, "scores = q_tile @ k_tile.mT * math.sqrt(q.shape[-1])"),
-        **MASKS,
+        **MASK_MISTAKES,
         "TI4": mistake(
             patch(LSE, "logsumexps.append(m)"),
             says="The largest score came back as the logsumexp; m + log l is expected.",
@@ -270,8 +284,8 @@ class tiled_attention:
             why="l grows with every tile, so the first tiles were divided by too little and count too much.",
         ),
         "TI16": mistake(
-            patch(LOOPS, LOOPS.replace("visible", "min(visible, t_q)")),
-            patch(LOOPS, LOOPS.replace("visible", "t_q if not causal else visible")),
+            patch(KEY_LOOP, KEY_LOOP.replace("visible", "min(visible, t_q)")),
+            patch(KEY_LOOP, KEY_LOOP.replace("visible", "t_q if not causal else visible")),
             says="The loop over keys ends at T_q; it should run to T_k.",
             why="With T_q = T_k nothing shows. With fewer queries than keys the last keys are never looked at.",
         ),

@@ -9,8 +9,20 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
-from ..shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
+from ...shared.library import on_another_device
+from ..shared import (
+    CASE_SIZES,
+    MASK_MISTAKES,
+    NO_SKIP,
+    SCALED,
+    Array,
+    forward_pass,
+    many_tiles,
+    qkv,
+    settings,
+    small_memory,
+    tensors,
+)
 
 
 def _case(
@@ -23,7 +35,7 @@ def _case(
     **fields: Any,
 ) -> Case:
     q, k, v = arrays
-    output, logsumexp = (part.astype(q.dtype) for part in attended(q, k, v, causal))
+    output, logsumexp = (part.astype(q.dtype) for part in forward_pass(q, k, v, causal))
     grad = (
         rng.normal(size=output.shape) if output.size > 1 else np.ones(output.shape)
     )  # a single number can be followed by hand
@@ -72,8 +84,8 @@ def _worst(case: Case, parts: Mapping[str, Array]) -> tuple[float, str, int]:
     points=5,
     minutes=40,
     difficulty=3,
-    container="tensor",
-    parts=("grad_q", "grad_k", "grad_v"),
+    result_type="tensor",
+    result_names=("grad_q", "grad_k", "grad_v"),
     forbids=("attention", "autograd", "table"),
     rtol=1e-3,
     atol=1e-4,
@@ -92,7 +104,7 @@ class tiled_attention_backward:
             2,
             False,
         )
-        for key, title, sizes, block_size, causal in SIZES:
+        for key, title, sizes, block_size, causal in CASE_SIZES:
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal)
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
@@ -113,9 +125,11 @@ class tiled_attention_backward:
                 k[..., :3, 0] *= -1
                 title = f"scores near −{level:.0f}, then near {level:.0f}"
             yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
-        yield elsewhere(_case(rng, "sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True))
+        yield on_another_device(
+            _case(rng, "sizes", "all sizes different, causal", qkv(rng, (2, 3, 5, 7, 4, 6)), 3, True)
+        )
 
-    @holds("small gradients are right beside large ones", needs=("plain", "stretched"))
+    @holds("small gradients are right beside large ones", cases=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):
         if _worst(case, plain)[0] > 1e-2:
             return None
@@ -162,7 +176,7 @@ class tiled_attention_backward:
         "BW2": patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
-        **MASKS,
+        **MASK_MISTAKES,
         "MK3": (patch(FILL, "0.0)\n            weights"), patch(FILL, "0.0)\n            weights") + NO_SKIP),
         "MK4": patch(FILL, "-100.0)\n            weights"),
         "FB1": mistake(

@@ -21,10 +21,11 @@ MANY = 16_411  # beyond every usual block, and not so many that one program an e
     points=2,
     minutes=10,
     difficulty=1,
-    container="tensor",
+    result_type="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    pair_runs=30,
+    libraries=("triton",),
 )
 class triton_add:
     """Add two tensors of one shape by a kernel of your own, one block of entries a program."""

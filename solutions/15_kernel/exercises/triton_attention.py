@@ -146,10 +146,11 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     points=5,
     minutes=28,
     difficulty=3,
-    container="tensor",
+    result_type="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    pair_runs=30,
+    libraries=("triton",),
 )
 class triton_attention:
     """Compute exact attention in one kernel, one tile of queries a program, one tile of keys after the other."""
@@ -259,7 +260,7 @@ class triton_attention:
             *ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
             says="The loop ends as if the queries were the first positions; they are the last ones: T_k − T_q is to be added there, too.",
             why="Query i is at position i + T_k − T_q. The mask is right, and changes nothing about blocks that were left out.",
-            evidence="gittensor-ai-lab/sparkinfer#3",
+            issue="gittensor-ai-lab/sparkinfer#3",
         ),
         "KN50": mistake(
             patch(K_AT, "k_at = columns[:, None] * D + features"),
@@ -302,7 +303,7 @@ class triton_attention:
             patch(STORE, STORE.replace("rows < t_q", "rows < t_k")),
             says="The store lets rows beyond T_q through: they are the next head's, or nobody's. Its mask is rows < T_q.",
             why="Each row of the output is one program's. Without a mask the last tile of a head writes into the next head.",
-            evidence="Dao-AILab/flash-attention#2790",
+            issue="Dao-AILab/flash-attention#2790",
         ),
         "KN57": mistake(
             patch(GRID, GRID.replace("triton.cdiv(t_q, queries)", "t_q // queries")),

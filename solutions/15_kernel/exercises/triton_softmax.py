@@ -43,10 +43,11 @@ def _extremes(rng):
     points=3,
     minutes=12,
     difficulty=2,
-    container="tensor",
+    result_type="tensor",
     forbids=("attention", "table"),
     process="own",
-    needs=("triton",),
+    pair_runs=30,
+    libraries=("triton",),
 )
 class triton_softmax:
     """Turn each row of a matrix into weights by a kernel of your own, one row a program."""
@@ -113,7 +114,7 @@ class triton_softmax:
             says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
             why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential
             goes into the sum. exp(−∞) is 0.""",
-            evidence="vllm-project/vllm#55009",
+            issue="vllm-project/vllm#55009",
         ),
         "KN22": mistake(
             PADDED,

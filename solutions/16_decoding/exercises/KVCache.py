@@ -48,10 +48,10 @@ def both(text: str):
     points=4,
     minutes=18,
     difficulty=2,
-    container="tensor",
+    result_type="tensor",
     rtol=0,
     atol=0,
-    parts=("result",),
+    result_names=("result",),
     forbids=("tampering",),
 )
 class KVCache:
@@ -78,12 +78,12 @@ class KVCache:
                 key,
                 title,
                 (*sizes, Tensor(k, dtype), Tensor(v, dtype)),
-                probe="probes.appended",
+                probe="probes.appends",
                 raises=raises,
                 options={"chunks": chunks, "dtype": None if dtype == "float32" else dtype, **options},
                 names=("batch", "num_kv_heads", "max_len", "d_head", "k to append", "v to append"),
                 dtype=(dtype, "int64"),
-                reading=readings.appended,
+                reading=readings.appends,
             )
 
         yield case("small", "two tokens at once, then one", (1, 1, 4, 2), (2, 1))
@@ -116,13 +116,13 @@ class KVCache:
                 f"device-{i}",
                 "a cache made for another device",
                 sizes,
-                probe="probes.placed",
+                probe="probes.memory_devices",
                 options={"device": "meta", "by_place": i == 1},
                 names=("batch", "num_kv_heads", "max_len", "d_head"),
-                reading=readings.placed,
+                reading=readings.memory_devices,
             )
 
-    @holds("chunks of any size give what one append gives", needs=("whole", "ones", "uneven", "halves"))
+    @holds("chunks of any size give what one append gives", cases=("whole", "ones", "uneven", "halves"))
     def chunked(case, parts, *others):
         whole = [parts[f"{name} after 6 tokens"] for name in PAIR]
         for other, found in zip(others[::2], others[1::2], strict=True):

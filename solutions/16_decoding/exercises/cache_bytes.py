@@ -9,7 +9,7 @@ WHOLE = "2 * num_layers * num_kv_heads * d_head * t * batch * bytes_per_number"
     points=1,
     minutes=5,
     difficulty=1,
-    container="number",
+    result_type="number",
     rtol=0,
     atol=0,
     dtype=("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
@@ -39,7 +39,7 @@ class cache_bytes:
             names=names,
         )
 
-    @holds("13 texts take 13 times the bytes of one", needs=("default", "batch"))
+    @holds("13 texts take 13 times the bytes of one", cases=("default", "batch"))
     def linear(case, parts, other, more):
         one, many = int(parts["result"]), int(more["result"])
         return None if many == 13 * one else f"a batch of 13 takes {many} bytes, and one text {one}."

@@ -31,7 +31,7 @@ def either(*texts: str, last: str = "model(new, cache)"):
     return patch(*texts), patch(*texts) + patch(FED_TOO[0], FED_TOO[1].format(last))
 
 
-@exercise(points=3, minutes=12, difficulty=3, container="tensor", dtype=("int64",), forbids=("tampering",))
+@exercise(points=3, minutes=12, difficulty=3, result_type="tensor", dtype=("int64",), forbids=("tampering",))
 class generate_cached:
     """Let a model with a cache continue a prompt: the prompt goes in once, then each new token, alone."""
 
@@ -47,10 +47,10 @@ class generate_cached:
                 key,
                 title,
                 (Tensor(rng.integers(0, vocabulary, size=(b, t))), new),
-                probe="probes.written",
+                probe="probes.generation",
                 options=options,
                 names=("ids", "max_new_tokens"),
-                reading=readings.written,
+                reading=readings.generation,
             )
 
         yield case("small", "two new tokens after three", 1, 3, 2)

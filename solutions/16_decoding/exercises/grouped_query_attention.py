@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import elsewhere, normal, scale_mistakes, softmax_by_hand, unmoved
+from ...shared.library import invariant, normal, on_another_device, scale_mistakes, softmax_by_hand
 
 K, V = "k = k.repeat_interleave(group, dim=1)", "v = v.repeat_interleave(group, dim=1)"
 HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
@@ -55,7 +55,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-@exercise(points=3, minutes=14, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(points=3, minutes=14, difficulty=2, result_type="tensor", result_names=("output",), forbids=("attention",))
 class grouped_query_attention:
     """Compute attention in which neighboring query heads share a KV head."""
 
@@ -85,9 +85,9 @@ class grouped_query_attention:
             title = f"{heads} query heads, {kv} KV heads"
             yield Case(f"uneven-{i}", title, _inputs(rng, 1, heads, kv, 2, 3, 4), raises="ValueError")
         yield from _large(rng)
-        yield elsewhere(Case("sizes", "all sizes different", _inputs(rng, 2, 6, 3, 4, 5, 7)))
+        yield on_another_device(Case("sizes", "all sizes different", _inputs(rng, 2, 6, 3, 4, 5, 7)))
 
-    past = unmoved(
+    past = invariant(
         "earlier queries do not see a later token",
         ("later-1", "later-2"),
         "the output of the first query moved by {gap} when only the last token changed.",
@@ -113,7 +113,7 @@ class grouped_query_attention:
             says="The tokens were repeated in place of the heads, and then cut into heads: repeat along axis 1.",
             why="""(B, H_kv, T, d) repeated along T and reshaped to (B, H, T, d) has the right shape. A head then holds each of its first
             tokens several times and lacks the others.""",
-            evidence="PrimeIntellect-ai/prime-rl#2681",
+            issue="PrimeIntellect-ai/prime-rl#2681",
         ),
         "GH2": mistake(
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
@@ -121,7 +121,7 @@ class grouped_query_attention:
             says="The heads' numbers were divided by the number of KV heads; divide by the number of query heads that share one.",
             why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3
             the groups are pairs, and h // 3 makes triples.""",
-            evidence="PSAL-POSTECH/ONNXim#33",
+            issue="PSAL-POSTECH/ONNXim#33",
         ),
         "GH3": mistake(
             shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
@@ -147,7 +147,7 @@ class grouped_query_attention:
             says="The mask was left out once there is a cache; several new tokens should not see one another's future.",
             why="""A single new token may see everything, and so the mask seems needless with a cache. A prompt in chunks brings several
             tokens at once, and the first of them would read the last.""",
-            evidence="Mikyx-1/TinyLLM#17",
+            issue="Mikyx-1/TinyLLM#17",
         ),
         "GH7": mistake(
             patch("causal: bool=True", "causal: bool=False"),

@@ -5,7 +5,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 MASK = "(j <= p) & ((p - j < window) | (j < sinks))"
 
 
-@exercise(points=2, minutes=10, difficulty=2, container="tensor", dtype=("bool",))
+@exercise(points=2, minutes=10, difficulty=2, result_type="tensor", dtype=("bool",))
 class window_mask:
     """Say for each query which keys lie in its window or among the sinks, and not in its future."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import after_others, elsewhere, items_apart, weights_of
+from ...shared.library import after_earlier_calls, batch_independence, on_another_device, random_parameters
 from .. import readings
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
@@ -91,7 +91,7 @@ def _case(
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
-    state, x = weights_of(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8)).astype(np.float32)
+    state, x = random_parameters(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8)).astype(np.float32)
     later = x.copy()
     later[:, 3:] += rng.choice([-2, 2], size=(2, 2, 8))
     yield _case("before", "five tokens, twice", x, state, 4, 2)
@@ -106,8 +106,8 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
     points=4,
     minutes=22,
     difficulty=3,
-    container="tensor",
-    parts=("output",),
+    result_type="tensor",
+    result_names=("output",),
     forbids=("layers",),
     rtol=1e-3,
     atol=2e-4,
@@ -119,7 +119,7 @@ class GroupedQuerySelfAttention:
         def case(
             key: str, title: str, b: int, t: int, d: int, heads: int, kv_heads: int, *base: float, **more: Any
         ) -> Case:
-            state = weights_of(rng, shapes(d, heads, kv_heads), 2.0 / np.sqrt(d))
+            state = random_parameters(rng, shapes(d, heads, kv_heads), 2.0 / np.sqrt(d))
             return _case(key, title, rng.normal(size=(b, t, d)), state, heads, kv_heads, *base, **more)
 
         yield case("small", "three tokens, two heads of two numbers, one KV head", 1, 3, 4, 2, 1)
@@ -146,13 +146,13 @@ class GroupedQuerySelfAttention:
             1,
             50.0,
         )
-        yield replace(grown, probe="probes.grown", reading=None)
+        yield replace(grown, probe="probes.longer_input", reading=None)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
-        yield after_others(rng, used, (1, 3, 12), (2, 4, 12))
+        yield after_earlier_calls(rng, used, (1, 3, 12), (2, 4, 12))
         sizes = {"num_kv_heads": 2, "num_heads": 6, "d_model": 24, "base": 70.0}
         named = case("named", "all sizes passed by name, base=70", 2, 5, 24, 6, 2)
         yield replace(named, options={**named.options, "init": (), "init_kwargs": sizes})
-        state, x = weights_of(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8))
+        state, x = random_parameters(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8))
         x[:, [1, 4]] = 0
         yield _case("zeros", "two tokens of zeros among others", x, state, 4, 2)
         yield from _companions(rng)
@@ -173,20 +173,20 @@ class GroupedQuerySelfAttention:
                 f"refused-{d}-{heads}-{kv_heads}",
                 says,
                 (Tensor(rng.normal(size=(1, 2, d)).astype(np.float32)),),
-                probe="probes.made",
+                probe="probes.construction",
                 options={"init": (d, heads, kv_heads)},
                 names=("x",),
                 raises="ValueError",
             )
-        yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2))
+        yield on_another_device(case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2))
 
-    @holds("a later token changes no earlier output", needs=("before", "after"))
+    @holds("a later token changes no earlier output", cases=("before", "after"))
     def past_is_fixed(_, first, __, second):
         moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
         at = int(moved.argmax())
         return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
 
-    apart = items_apart("after", "other item")
+    apart = batch_independence("after", "other item")
 
     hints = (
         "With 9 query heads and 3 KV heads: which KV head does query head 4 read, and how do you copy the keys so that they "
@@ -233,7 +233,7 @@ class GroupedQuerySelfAttention:
             says="base should reach the rotation of queries and of keys; without it `apply_rope` takes its default of 10,000.",
             why="""The base sets how slowly the slowest pair turns: 10,000 in the first Llama, 500,000 in Llama 3, 100,000 in SmolLM2.
             With the wrong one, near tokens still come out about right and far ones do not.""",
-            evidence="google-deepmind/penzai#102",
+            issue="google-deepmind/penzai#102",
         ),
         "TB46": mistake(
             patch(

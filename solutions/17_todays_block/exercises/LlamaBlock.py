@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, elsewhere, of, weights_of
+from ...shared.library import after_earlier_calls, mistakes_of, on_another_device, random_parameters
 from .. import readings
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
@@ -32,9 +32,9 @@ def _norms(attention: str, network: str):
 def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden: int) -> dict[str, np.ndarray]:
     state = {
         f"attn.{name}": array
-        for name, array in weights_of(rng, of_attention(d, heads, kv_heads), 1.5 / np.sqrt(d)).items()
+        for name, array in random_parameters(rng, of_attention(d, heads, kv_heads), 1.5 / np.sqrt(d)).items()
     }
-    state |= {f"mlp.{name}": array for name, array in weights_of(rng, of_network(d, d_hidden), 0.7).items()}
+    state |= {f"mlp.{name}": array for name, array in random_parameters(rng, of_network(d, d_hidden), 0.7).items()}
     return state | {
         f"{name}.weight": rng.uniform(0.5, 1.5, size=d).astype(np.float32) for name in ("attn_norm", "mlp_norm")
     }
@@ -45,8 +45,8 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
     points=3,
     minutes=10,
     difficulty=2,
-    container="tensor",
-    parts=("output",),
+    result_type="tensor",
+    result_names=("output",),
     forbids=("layers",),
     rtol=1e-3,
     atol=3e-4,
@@ -104,7 +104,7 @@ class LlamaBlock:
         yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 8, 4, 2, 9)
-        yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
+        yield after_earlier_calls(rng, used, (1, 3, 8), (2, 4, 8))
         for sizes, says in (
             ((10, 4, 2, 8), "4 heads do not divide d_model 10"),
             ((16, 4, 3, 8), "3 KV heads do not divide 4 heads"),
@@ -114,12 +114,12 @@ class LlamaBlock:
                 "refused-" + "-".join(map(str, sizes)),
                 says,
                 (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
-                probe="probes.made",
+                probe="probes.construction",
                 options={"init": sizes},
                 names=("x",),
                 raises="ValueError",
             )
-        yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11))
+        yield on_another_device(case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11))
 
     hints = (
         "What does the block return when attention and the network both give zeros?",
@@ -173,7 +173,7 @@ class LlamaBlock:
             says="eps should reach both normalizations.",
             why="""`nn.RMSNorm` without eps uses the precision of the numbers' type, 1.2e-7 in float32. For tokens with small numbers,
             such as the first embeddings of a model, that is another result.""",
-            evidence="meta-llama/llama#771",
+            issue="meta-llama/llama#771",
         ),
         "TB68": mistake(
             patch("num_kv_heads, base)", "num_kv_heads)"),
@@ -253,13 +253,13 @@ class LlamaBlock:
             weights gets a gradient.""",
         ),
         "TB77": mistake(
-            *(ways[0] for ways in of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
+            *(ways[0] for ways in mistakes_of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip; the check
             of `GroupedQuerySelfAttention` says which.""",
         ),
         "TB78": mistake(
-            *(ways[0] for ways in of(SwiGLU, *IN_NETWORK).values()),
+            *(ways[0] for ways in mistakes_of(SwiGLU, *IN_NETWORK).values()),
             says="The fault lies inside mlp; what the block does around it agrees. Check SwiGLU first.",
             why="""The block is as good as its parts. Its output is that of a right block around a network with a known slip; the check of
             `SwiGLU` says which.""",

@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, weights_of
+from ...shared.library import after_earlier_calls, random_parameters
 
 LAYERS = ("gate", "up", "down")
 GATED = "F.silu(self.gate(x)) * self.up(x)"
@@ -24,7 +24,13 @@ def gated(instead: str):
 
 
 @exercise(
-    kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",)
+    kind="class",
+    points=2,
+    minutes=8,
+    difficulty=1,
+    result_type="tensor",
+    result_names=("output",),
+    forbids=("tampering",),
 )
 class SwiGLU:
     """Write the gated feed-forward network of today's blocks."""
@@ -43,7 +49,7 @@ class SwiGLU:
             d = shape[-1]
             options = {
                 "init": (d, d_hidden),
-                "state": weights_of(rng, shapes(d, d_hidden)),
+                "state": random_parameters(rng, shapes(d, d_hidden)),
                 "linear": LAYERS,
                 "no_bias": LAYERS,
                 "gradients": grad,
@@ -62,7 +68,7 @@ class SwiGLU:
         yield case("large", "numbers of a few tens", (2, 4, 3), 5, spread=30)
         yield case("long", "twenty tokens", (1, 20, 4), 9)
         used = case("used", "a module that has read other tokens before, of this and of another shape", (2, 3, 4), 5)
-        yield after_others(rng, used, (1, 2, 4), (2, 3, 4))
+        yield after_earlier_calls(rng, used, (1, 2, 4), (2, 3, 4))
 
     hints = (
         "A gate lets a number through or holds it back. Which of the two projections is the gate, and which is what passes?",
@@ -77,7 +83,7 @@ class SwiGLU:
             why="""Trained from scratch the two names are interchangeable. Loaded weights are not: which matrix is which is a matter of
             names, and they differ between programs (w1, w3 in Llama's own code; gate_proj, up_proj in others; ffn_gate, ffn_up in
             GGUF).""",
-            evidence="ml-explore/mlx-lm#767",
+            issue="ml-explore/mlx-lm#767",
         ),
         "TB22": mistake(
             gated("torch.sigmoid(self.gate(x))"),

@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import numbers
 from grader.worker.values import Part
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 
 WIDE = "wide = x.to(torch.promote_types(x.dtype, torch.float32))"
 ROOT = "root = torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)"
@@ -86,7 +86,7 @@ def _half(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-@exercise(points=3, minutes=10, difficulty=2, container="tensor", dtype=("float32",), forbids=("normalization",))
+@exercise(points=3, minutes=10, difficulty=2, result_type="tensor", dtype=("float32",), forbids=("normalization",))
 class rms_norm:
     """Divide every token by the root of its mean square, then scale each feature."""
 
@@ -137,7 +137,7 @@ class rms_norm:
             (Tensor(zero, None, True), Tensor(np.full(5, 2, np.float32), None, True)),
         )
         yield from _half(rng)
-        yield elsewhere(case("sizes", "all sizes different", (2, 3, 5)))
+        yield on_another_device(case("sizes", "all sizes different", (2, 3, 5)))
 
     hints = (
         "Which two things does layer_norm of lesson 09 do before it divides, and which of them is left out here?",
@@ -232,7 +232,7 @@ class rms_norm:
             why="""float16 ends at 65,504, so the square of a number above about 256 overflows: the mean is infinite, and the token
             becomes 0. bfloat16 has the range but not the precision: its root is off by up to 0.4 %, and so is the whole token.
             Convert to float32 first, and back at the end.""",
-            evidence="pytorch/pytorch#134106",
+            issue="pytorch/pytorch#134106",
         ),
         "TB12": mistake(
             patch(".to(x.dtype)", ""),
@@ -246,13 +246,13 @@ class rms_norm:
             patch("+ eps", "+ 1e-06"),
             says="eps is written into the code; the argument has no effect.",
             why="""Models differ in it: 1e-5 in Llama 2 and SmolLM2, 1e-6 in the first Llama and in others.""",
-            evidence="apache/tvm#15856",
+            issue="apache/tvm#15856",
         ),
         "TB14": mistake(
             *(patch("eps: float=1e-05", f"eps: float={eps}") for eps in ("1e-06", "1e-08", "1e-12")),
             says="eps has a default other than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
-            evidence="foundation-model-stack/foundation-model-stack#99",
+            issue="foundation-model-stack/foundation-model-stack#99",
         ),
         "TB15": mistake(
             patch("mean(dim=-1, keepdim=True) + eps)", "mean(dim=-1, keepdim=True).detach() + eps)"),
@@ -279,6 +279,6 @@ class rms_norm:
             says="x itself was overwritten; the result should be in a new tensor.",
             why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
             a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
-            evidence="GeeeekExplorer/nano-vllm#170",
+            issue="GeeeekExplorer/nano-vllm#170",
         ),
     }

@@ -6,9 +6,9 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
+from ...shared.library import on_another_device
 from .. import readings
-from ..shared import any_weights, causal_weights
+from ..shared import causal_weights, unmasked_weights
 
 MIXED = "mixed = 0.5 * weights.mean(dim=1) + 0.5 * identity"
 MEAN = "weights.mean(dim=1)"
@@ -17,7 +17,7 @@ START = "identity.expand(layers[0].shape[0], -1, -1)"
 LOOP = "for weights in layers:"
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", forbids=("tampering",))
+@exercise(points=3, minutes=15, difficulty=2, result_type="tensor", forbids=("tampering",))
 class attention_rollout:
     """Roll the attention of several layers into one table that says which token may have come from which."""
 
@@ -32,13 +32,13 @@ class attention_rollout:
         yield case("sizes", "four layers, all sizes different", 2, 3, 5, 4)
         yield case("seen-again", "the same sizes, new numbers", 2, 3, 5, 4)
         yield case("one-layer", "one layer", 2, 3, 4, 1)
-        yield case("one-head", "three layers of one head, without a mask", 2, 1, 4, 3, any_weights)
+        yield case("one-head", "three layers of one head, without a mask", 2, 1, 4, 3, unmasked_weights)
         yield case("square", "as many items as heads, tokens and layers", 3, 3, 3, 3)
-        yield case("unmasked", "three layers without a mask", 2, 4, 6, 3, any_weights)
-        yield case("deep", "nine layers", 2, 2, 4, 9, any_weights)
+        yield case("unmasked", "three layers without a mask", 2, 4, 6, 3, unmasked_weights)
+        yield case("deep", "nine layers", 2, 2, 4, 9, unmasked_weights)
         yield case("long", "two layers of eighteen tokens", 2, 3, 18, 2)
         yield case("named", "three layers, passed by name", 2, 2, 5, 3, options={"by_name": True})
-        yield elsewhere(case("sizes", "four layers, all sizes different", 2, 3, 5, 4))
+        yield on_another_device(case("sizes", "four layers, all sizes different", 2, 3, 5, 4))
 
     @holds("each row of the rollout sums to 1")
     def sums(case, parts):
@@ -174,12 +174,12 @@ class attention_rollout:
             says="The row sums lost their axis: (B, T) does not fit (B, T, T). Keep it with keepdim=True, or divide by 2.",
             why="""With one item the sums broadcast across the columns, and as all of them are 2 the result is even right. It goes wrong
             with a batch, or as soon as small weights are dropped before: then rows no longer sum to 2. A published rollout drops them.""",
-            evidence="jacobgil/vit-explain#16",
+            issue="jacobgil/vit-explain#16",
         ),
     }
 
 
 def _case(key: str, title: str, layers: list[np.ndarray], **more: Any) -> Case:
     return Case(
-        key, title, ([Tensor(layer) for layer in layers],), probe="probes.rolled", reading=readings.rolled, **more
+        key, title, ([Tensor(layer) for layer in layers],), probe="probes.rollout", reading=readings.rollout, **more
     )

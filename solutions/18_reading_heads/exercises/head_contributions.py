@@ -7,9 +7,9 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere, fused, scale_mistakes, weights_of
+from ...shared.library import fused_shapes, on_another_device, random_parameters, scale_mistakes
 from .. import readings
-from ..shared import attended
+from ..shared import attention_output
 
 SPLIT = "q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))"
 HIDE = "scores.masked_fill(future, -torch.inf)"
@@ -19,14 +19,14 @@ RETURN = "return torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)"
 ADDED = "torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)"
 
 
-@exercise(points=4, minutes=20, difficulty=3, container="tensor", forbids=("attention",))
+@exercise(points=4, minutes=20, difficulty=3, result_type="tensor", forbids=("attention",))
 class head_contributions:
     """Split the result of an attention module into what each head adds to it."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, int, int], heads: int, size: float = 0.8, **more: Any) -> Case:
             x = Tensor(rng.normal(size=shape).astype(np.float32))
-            options = {"heads": heads, "state": weights_of(rng, fused(shape[-1]), size), **more}
+            options = {"heads": heads, "state": random_parameters(rng, fused_shapes(shape[-1]), size), **more}
             return Case(
                 key,
                 title,
@@ -51,12 +51,15 @@ class head_contributions:
         zeros.args[0].array[:, [1, 4]] = 0
         yield zeros
         yield case("named", "module and x passed by name", (2, 3, 8), 4, by_name=True)
-        other = elsewhere(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
+        other = on_another_device(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
         yield replace(other, probe="probes.contributions_on_device", options={**other.options, "heads": 3})
 
     @holds("the heads' contributions sum to module(x)")
     def whole(case, parts):
-        result, expected = parts["result"], attended(case.options["state"], case.args[0].array, case.options["heads"])
+        result, expected = (
+            parts["result"],
+            attention_output(case.options["state"], case.args[0].array, case.options["heads"]),
+        )
         gap = np.abs(result.sum(axis=1) - expected)
         at = np.unravel_index(gap.argmax(), gap.shape)
         if gap[at] < 1e-3 * max(1.0, np.abs(expected).max()):
@@ -90,7 +93,7 @@ class head_contributions:
             why="""The weight of `nn.Linear(d_in, d_out)` is (d_out, d_in). What goes in, the heads side by side, meets its second axis. The
             matrix is square, so the wrong slice has the right shape, and only the sum over the heads tells. GPT-2's published weights are
             stored the other way round, (d_in, d_out), which is why code that reads several models has to ask.""",
-            evidence="goodfire-ai/causalab#61",
+            issue="goodfire-ai/causalab#61",
         ),
         "HC2": mistake(
             patch(

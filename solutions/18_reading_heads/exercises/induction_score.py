@@ -6,15 +6,15 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
-from ..shared import any_weights, causal_weights, sure_weights, tensor
+from ...shared.library import on_another_device
+from ..shared import causal_weights, one_hot_weights, tensor, unmasked_weights
 
 ROWS = "i = torch.arange(period, weights.shape[-1], device=weights.device)"
 PICK = "weights[:, :, i, i - period + 1]"
 RETURN = f"return {PICK}.mean(dim=(0, 2))"
 
 
-@exercise(points=2, minutes=9, difficulty=2, container="tensor", forbids=("tampering",))
+@exercise(points=2, minutes=9, difficulty=2, result_type="tensor", forbids=("tampering",))
 class induction_score:
     """Say for each head how much weight it gives, on average, to the token that followed the current one's previous occurrence."""
 
@@ -34,19 +34,19 @@ class induction_score:
         yield case("one-head", "one head, period 3", 3, 1, 7, 3)
         yield case("square", "as many items as heads and tokens", 5, 5, 5, 2)
         yield case("long", "twenty-four tokens, period 9", 2, 3, 24, 9)
-        yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, any_weights)
+        yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, unmasked_weights)
         for i, (b, h, t, period) in enumerate(((2, 2, 8, 2), (2, 3, 11, 4), (3, 2, 9, 3), (4, 1, 10, 2))):
             title = f"{t} tokens, period {period}, each row with all its weight in one place"
-            yield case(f"in-one-place-{i}", title, b, h, t, period, sure_weights)
+            yield case(f"in-one-place-{i}", title, b, h, t, period, one_hot_weights)
         sure = np.zeros((2, 3, 9, 9))
         sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]
         yield Case(
             "sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4)
         )
-        yield elsewhere(case("sizes", "all sizes different", 2, 3, 11, 4))
+        yield on_another_device(case("sizes", "all sizes different", 2, 3, 11, 4))
 
-    @holds("a head that always looks at the token after the previous occurrence has the score 1", needs=("sure",))
+    @holds("a head that always looks at the token after the previous occurrence has the score 1", cases=("sure",))
     def sure(case, parts):
         found = float(parts["result"][0])
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."

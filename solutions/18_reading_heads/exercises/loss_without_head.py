@@ -9,7 +9,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import ContractError
 from grader.worker.values import Observation, Part
 
-from ...shared.library import changes, weights_of
+from ...shared.library import changes, random_parameters
 
 LOSS, MODEL = "loss", "model"
 WHOLE = "as it was"
@@ -52,7 +52,7 @@ def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) 
             f"{block}mlp.2.bias": (d,),
         }
         shapes |= {f"{block}{name}": (d,) for name in ("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias")}
-    return weights_of(rng, shapes, 0.6)
+    return random_parameters(rng, shapes, 0.6)
 
 
 def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -79,7 +79,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return None if left == WHOLE else f"{after}, the model was not as it had been: {left}."
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(LOSS,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",))
 class loss_without_head:
     """Measure the loss of a language model in which one head adds nothing, or only its mean."""
 
@@ -109,7 +109,7 @@ class loss_without_head:
                 key,
                 title,
                 (Tensor(rng.integers(0, v, size=(b, t))), *where),
-                probe="probes_ablation.ablated",
+                probe="probes_ablation.ablation",
                 options=options,
                 names=("ids", "layer", "head", "mean"),
                 raises=raises,

@@ -6,14 +6,14 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from ...shared.library import elsewhere
-from ..shared import causal_weights, sure_weights, tensor
+from ...shared.library import on_another_device
+from ..shared import causal_weights, one_hot_weights, tensor
 
 DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
 RETURN = "return back.mean(dim=(0, -1))"
 
 
-@exercise(points=2, minutes=6, difficulty=1, container="tensor", forbids=("tampering",))
+@exercise(points=2, minutes=6, difficulty=1, result_type="tensor", forbids=("tampering",))
 class previous_token_score:
     """Say for each head how much weight it gives, on average, to the token just before."""
 
@@ -35,11 +35,11 @@ class previous_token_score:
         yield case("many", "five items, nine heads, seven tokens", 5, 9, 7)
         for i, (b, h, t) in enumerate(((2, 2, 6), (2, 3, 8), (3, 2, 7), (4, 1, 9))):
             yield case(
-                f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights
+                f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, one_hot_weights
             )
-        yield elsewhere(case("sizes", "all sizes different", 2, 3, 5))
+        yield on_another_device(case("sizes", "all sizes different", 2, 3, 5))
 
-    @holds("a head that always looks at the token before has the score 1", needs=("always",))
+    @holds("a head that always looks at the token before has the score 1", cases=("always",))
     def always(case, parts):
         found = float(parts["result"][0])
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."

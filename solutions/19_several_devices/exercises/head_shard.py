@@ -16,7 +16,12 @@ RETURN = "return (qkv_shard, proj_shard)"
 
 
 @exercise(
-    points=2, minutes=10, difficulty=2, container="tensor", parts=("qkv_shard", "proj_shard"), forbids=("attention",)
+    points=2,
+    minutes=10,
+    difficulty=2,
+    result_type="tensor",
+    result_names=("qkv_shard", "proj_shard"),
+    forbids=("attention",),
 )
 class head_shard:
     """Cut from the weights of all heads those of one rank."""

@@ -58,7 +58,7 @@ def fresh(n: int) -> list[tuple[str, str]]:
     return list(islice((pair for pair in written(1) if pair not in seen), n))
 
 
-def encoded(pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, Tensor]:
+def encode(pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, Tensor]:
     """Ids (n, 18) of the texts, filled up with PAD, and (n, 10) of their ISO forms. Raises: ValueError for a character unknown here."""
     import torch
 
@@ -66,6 +66,6 @@ def encoded(pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, Tensor]:
     return torch.tensor(source), torch.tensor([[TARGET.index(c) for c in iso] for _, iso in pairs])
 
 
-def decoded(ids: Sequence[int]) -> str:
+def decode(ids: Sequence[int]) -> str:
     """The text of ids (10,) of TARGET."""
     return "".join(TARGET[int(i)] for i in ids)

@@ -67,7 +67,7 @@ def measuring(run: Run, fresh: bool) -> Callable[[str, Experiment], dict[str, np
     return measured
 
 
-def trained(model: Any, checkpoint: Path) -> Any:
+def load_checkpoint(model: Any, checkpoint: Path) -> Any:
     """The model with the weights that lesson 10 has saved; where there are none, a sentence says so and its weights stay as they are."""
     import torch
 

@@ -3,7 +3,7 @@ from grader.course.declare import Case, exercise
 from ...shared.toys import HINTS
 
 
-@exercise(points=1, minutes=1, kind="answer", container="answer")
+@exercise(points=1, minutes=1, kind="answer", result_type="answer")
 class the_answer:
     """Answer."""
 
