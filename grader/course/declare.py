@@ -30,11 +30,11 @@ from inspect import cleandoc
 from typing import Any
 
 from grader.course.patches import patch
-from grader.course.spec import Case, Exercise, Mistake, MistakeText, Property
+from grader.course.spec import UNTRIED, Case, Exercise, Mistake, MistakeText, Property
 from grader.util.errors import AuthorError, author_slip
 from grader.worker.values import Tensor
 
-__all__ = ["Case", "MistakeText", "Property", "Tensor", "exercise", "holds", "mistake", "patch"]
+__all__ = ["UNTRIED", "Case", "MistakeText", "Property", "Tensor", "exercise", "holds", "mistake", "patch"]
 
 
 @dataclass(frozen=True)

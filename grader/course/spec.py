@@ -56,6 +56,9 @@ class Case:
     reading: Callable[[Case, Mapping[str, Part]], dict[str, Part]] | None = None
 
 
+UNTRIED = ""  # what the check of a property returns where it is not told
+
+
 @dataclass(frozen=True)
 class Property:
     """Something that every right answer has, stated so that its failure teaches.
@@ -64,7 +67,8 @@ class Property:
     check: called with the observed arrays, a dict name -> ndarray for each of `cases`
            (after the cases themselves: check(case_1, parts_1, case_2, parts_2, ...)); with no
            `cases` it is called for each case of stage 'values' as check(case, parts).
-           Returns None where the property holds, else one sentence with the numbers at fault.
+           Returns None where the property holds, UNTRIED where these results do not show whether it does, as where other
+           numbers are wrong first, else one sentence with the numbers at fault.
     """
 
     title: str

@@ -37,8 +37,8 @@ def case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ..
     return [tuple(by_key[key] for key in rule.cases)] if by_key.keys() >= set(rule.cases) else []
 
 
-def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str, str]:
-    """(the sentence on how a property does not hold, '' where it does; the part that it speaks of)."""
+def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str | None, str]:
+    """(what the property's check returns, the part that it speaks of)."""
     arguments: list[Case | Reading] = []
     reading = Reading()
     for case, parts in results:
@@ -46,4 +46,4 @@ def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Pa
         floats = {name: one if one.dtype.kind == "b" else one.astype(np.float64) for name, one in values.items()}
         reading = Reading(floats)
         arguments += case, reading
-    return rule.check(*arguments) or "", reading.last
+    return rule.check(*arguments), reading.last

@@ -17,7 +17,7 @@ import numpy as np
 
 from grader.course.course import IMPORT_LOCK
 from grader.course.readings import with_readings
-from grader.course.spec import SEED, Case, Exercise, Property
+from grader.course.spec import SEED, UNTRIED, Case, Exercise, Property
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
@@ -277,22 +277,23 @@ class _Judgement:
         """
         by_key = {self.cases[i].key: i for i in positions}
         for rule in self.exercise.properties:
-            stated = case_groups(rule, by_key)  # of what is half done some cases show nothing
-            for group in stated:
+            tried = False  # of what is half done some cases show nothing
+            for group in case_groups(rule, by_key):
                 sentence, part = find_violation(rule, [(self.cases[i], self._parts(i)) for i in group])
+                tried = tried or sentence != UNTRIED
                 if sentence and (wrong is None or group[-1] <= wrong):
                     finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
                     return self._fail(group[-1], finding, (), self._property_tables(group, part))
                 if sentence:
                     break
             else:
-                broken = stated and any(self._breaks(rule, i) for i in not_finite)
-                self.verified += [rule.title] if stated and not broken else []
+                if tried and not any(self._breaks(rule, i) for i in not_finite):
+                    self.verified.append(rule.title)
         return None
 
     def _breaks(self, rule: Property, i: int) -> bool:
-        if rule.needs:
-            return self.cases[i].key in rule.needs
+        if rule.cases:
+            return self.cases[i].key in rule.cases
         try:
             return bool(find_violation(rule, [(self.cases[i], self._parts(i))])[0])
         except Exception:  # not written for NaN

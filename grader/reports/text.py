@@ -87,7 +87,11 @@ def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
     printed = clean(verdict.printed, MAX_PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
-    blocks.append(_section("Verified" if verdict.passed else "What holds", [f"- {one}" for one in verdict.verified]))
+    blocks.append(
+        _section(
+            "Verified" if verdict.passed else "What holds on ordinary inputs", [f"- {one}" for one in verdict.verified]
+        )
+    )
     if verdict.verified and verdict.max_difference is not None:
         blocks.append(f"\n{difference(verdict.max_difference)}")
     if verdict.next_exercise:

@@ -491,7 +491,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 
 # %% [markdown]
 # The held-out text is easier: even the bigram's loss is {{ seen - bigram:.2f; it > 0.1 }} lower there. So compare the gains
-# over the bigram: {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text.
+# over the bigram: {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on
+# the held-out text.
 # A model that knew the training text by heart would gain far more there.
 #
 # What is left to learn? The folded cell asks for each character of a held-out sentence, with the 64 before it:

@@ -571,8 +571,9 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 
 # %% [markdown]
 # One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: its loop runs from the last
-# tile of keys to the first, so the first may be empty. To avoid NaN, the code set the *kept* maximum of an empty tile to 0. When all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The
-# maximum may be replaced by 0 where it is subtracted, but the maximum that is kept must stay −∞.
+# tile of keys to the first, so the first may be empty. To avoid NaN, the code set the *kept* maximum of an empty tile to 0. When
+# all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The maximum may be replaced by 0
+# where it is subtracted, but the maximum that is kept must stay −∞.
 #
 # Now break online softmax on purpose. Four slips are easy to make:
 #

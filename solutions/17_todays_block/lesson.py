@@ -538,9 +538,9 @@ print(neighbors_from_halves(rows, num_heads=1).flatten().int().tolist()[:6], "â€
 #
 # @answer
 #
-# **A**, with {{ found["rotated in halves"][0]:.2f }}. Over five tokens only a quarter of the pairs turns far, so all seems
-# well. After the longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that shows
-# up late is looked for in the wrong place.
+# **A**, with {{ found["rotated in halves"][0]:.2f }}. Within five tokens only a quarter of the pairs turns far, so all seems well.
+# After the longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that
+# shows up late is looked for in the wrong place.
 #
 # @wrong
 #
