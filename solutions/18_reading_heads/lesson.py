@@ -559,8 +559,8 @@ if passed(loss_without_head):
 # `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
 # d_model)
 #
-# What each head adds to the result; their sum is module(x). `qkv` gives q, k and v, one after another. The module and x stay as they are. From scratch: without
-# `F.scaled_dot_product_attention`.
+# What each head adds to the result; their sum is module(x). `qkv` gives q, k and v, one after another. The module and x stay as
+# they are. From scratch: without `F.scaled_dot_product_attention`.
 
 # %% role="exercise" exercise="head_contributions"
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
