@@ -50,6 +50,9 @@ VIEWS = """
 """.split()
 
 
+_EXCHANGES: list[tuple[Any, str, Any]] = []  # owner, name, value: what the interpreter exchanges in Triton's language
+
+
 class Stop(Exception):
     """Ends a call in which something went wrong that must not take place."""
 
@@ -395,15 +398,22 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
 
 def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The interpreter turns the language's functions into its own, at each launch and again at each call of one of the language's own
-    kernels, such as `tl.sum`: once is enough, and `_in_interpreter` undoes it."""
-    places: set[tuple[str, ...]] = set()
+    kernels, such as `tl.sum`: once is enough, and `_in_interpreter` undoes it. What it exchanges is the same each time, so that it is
+    looked for once in a process."""
+    patched = False
 
     def once(function: Any) -> Any:
-        modules = {value.__name__ for value in function.__globals__.values() if type(value) is ModuleType}
-        place = tuple(name for name in ("triton.language", "triton.language.core") if name in modules)
-        if place not in places:
-            places.add(place)
-            patch(function)
+        nonlocal patched
+        if not patched:
+            patched = True
+            if not _EXCHANGES:
+                before = [(owner, dict(vars(owner))) for owner in _language()]
+                patch(SimpleNamespace(__globals__={"tl": triton.language, "core": triton.language.core}))
+                for owner, members in before:
+                    now = vars(owner).items()
+                    _EXCHANGES.extend((owner, name, value) for name, value in now if value is not members.get(name))
+            for owner, name, value in _EXCHANGES:
+                setattr(owner, name, value)
             # A number is an array of one entry there, which NumPy since 2.4 makes no int of; Triton until 3.6 asks it to.
             triton.language.tensor.__index__ = lambda number: number.handle.data.item()
         return SimpleNamespace(restore=lambda: None)
