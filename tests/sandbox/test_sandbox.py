@@ -327,6 +327,19 @@ def test_a_machine_with_no_room_for_a_worker_is_a_sentence_and_leaves_nothing(tm
     assert "a worker could not be prepared: [Errno 11]" in str(error.value) and not list(tmp_path.iterdir())
 
 
+def test_what_the_guard_itself_cannot_do_costs_one_exercise(quick, monkeypatch):
+    candidates = quick.candidates(plan(DOUBLE, "def g(x):\n    import time\n    time.sleep(1)\n    return x"))
+    assert candidates["f"].problem is None
+
+    def fail(*arguments):
+        raise RuntimeError("not ours to see")
+
+    with monkeypatch.context() as patch, pytest.raises(SandboxError, match="what a worker uses could not be looked at"):
+        patch.setattr(usage, "too_much", fail)
+        candidates["g"].observe(CASE)
+    assert candidates["f"].observe(CASE).failure is None and quick.notes == ()
+
+
 def test_every_notebook_has_a_worker_of_its_own(sandbox):
     first = process_of(sandbox, "kept = 1")
     assert sandbox.candidates(plan("def f(x): return kept"))["f"].observe(CASE).failure.type == "NameError"
