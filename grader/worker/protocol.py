@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -53,6 +55,14 @@ FAILURE_KINDS = ("exception", "call", "no function", "not_started", "contract", 
 
 class WireError(ValueError):
     """A message that is malformed, too large, or of a type that does not travel."""
+
+
+def connect(descriptor: str) -> socket.socket:
+    """The channel that a parent hands over: by the number of its descriptor, on Windows as bytes, once the process is there."""
+    if descriptor != "share":
+        return socket.socket(fileno=int(descriptor))
+    size = int.from_bytes(sys.stdin.buffer.read(4), "big")
+    return socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
 
 
 class Body(NamedTuple):
