@@ -1,9 +1,9 @@
 """Messages between the judge and a worker: length-prefixed JSON and safetensors, never pickle.
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
-NumPy arrays and scalars, `Tensor` and `numpy.random.Generator`; every type comes back as exactly
-itself. An `Observation` comes back as what `observation_from_message` reads. In the JSON, what JSON
-lacks is an object of one key, which begins with '$' and names the type.
+NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` comes back
+as what `observation_from_message` reads. In the JSON, what JSON lacks is an object of one key, which begins
+with '$' and names the type.
 Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
@@ -159,8 +159,6 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
         return {"$scalar": _pack(np.asarray(value), arrays)}
     if isinstance(value, Tensor):
         return {"$tensor": [_pack(value.array, arrays), value.dtype, value.requires_grad]}
-    if isinstance(value, np.random.Generator):
-        return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
     raise WireError(f"a {kind.__name__} cannot be sent")
 
 
@@ -207,10 +205,6 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "$tensor":
         place, dtype, requires_grad = content
         return Tensor(_unpack(place, arrays), dtype, requires_grad is True)
-    if kind == "$generator" and content["bit_generator"] in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
-        bits = getattr(np.random, content["bit_generator"])()
-        bits.state = content
-        return np.random.Generator(bits)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
