@@ -14,7 +14,7 @@ from grader.source.definitions import parse
 
 KEEPS_BODY = ("time", "timeit", "capture", "prun")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
-_LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]]+\s*\?\??\s*)$")
+_LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]*]+\s*\?\??\s*)$")
 _TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")
 _TARGETS = re.compile(r"[\w.\[\], ]+")
 # Possessive, and a string that does not end reaches to the line's end: no place of a line is read twice.

@@ -19,6 +19,7 @@ CASES = {
     "np.sum?\nx = 1": "pass\nx = 1",
     "?np.sum": "pass",
     "np.sum??": "pass",
+    "np.*sum*?\nx = 1": "pass\nx = 1",
     "%%time\nx = 1": "\nx = 1",
     "%%capture out\n%cd x\nx = 1": "\npass\nx = 1",
     "\n%%timeit -n 3\nx = 1": "\nx = 1",
