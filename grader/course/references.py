@@ -5,14 +5,13 @@ from __future__ import annotations
 import linecache
 from dataclasses import replace
 from functools import cache
-from itertools import count
 from types import ModuleType
 from typing import Any
 
 from grader.course.course import Course
 from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
 from grader.course.spec import Exercise, Mistake, MistakeText
-from grader.course.stubs import strip_markers
+from grader.course.stubs import digest, strip_markers
 from grader.util.errors import AuthorError, LintError
 
 
@@ -35,9 +34,6 @@ def wrong_lines(exercise: Exercise, id: str) -> str:
         if id in mistake.id.split("+") and isinstance(mistake.wrong, Patch):
             return hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))[1]
     return ""
-
-
-_numbers = count(1)  # of patched texts, whose names are their own
 
 
 @cache
@@ -92,7 +88,8 @@ def patched(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:
     names = list(texts)
     objects = dict(namespace(exercise.course, exercise.lesson))
     for name in names[min(names.index(of) for of in changed) :]:
-        _run(f"<patched {name} {next(_numbers)}>", changed.get(name, texts[name]), objects)
+        text = changed.get(name, texts[name])
+        _run(f"<patched {name} {digest(text)}>", text, objects)  # patched again, for other inputs, it is the same file
     return objects[exercise.name]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from grader.worker import probes
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
 from grader.worker.values import Observation, Part
+
+MOST_KEPT = 128  # more than the course has exercises; where each learner has a seed, hundreds of learners' would fill the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +40,10 @@ class Baseline:
     verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
 
 
-@cache
+@lru_cache(maxsize=MOST_KEPT)
 @same_random_state(one_thread=True)
 def baseline_of(exercise: Exercise, seed: int) -> Baseline:
-    """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
+    """Draws the cases and runs the reference. The last ones are kept: a second check is quick."""
     probes.offer(exercise.course.probe_texts())
     reference = references.reference(exercise)
     names = _parameter_names(exercise, reference)

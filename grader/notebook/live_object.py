@@ -13,7 +13,7 @@ from grader.course.spec import Case
 from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.source.definitions import normalize, parse
+from grader.source.definitions import code_lines, normalize, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
@@ -115,7 +115,7 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 @lru_cache(maxsize=512)
 def _statements(cell: str) -> tuple[Statement, ...]:
     """The top-level statements of a cell; of `%%time` and its like those inside."""
-    tree, lines = parse(cell), cell.splitlines()
+    tree, lines = parse(cell), code_lines(cell)
     statements: list[Statement] = []
     for node in tree.body if tree is not None else ():
         inner = _inner_cell(node)

@@ -20,6 +20,7 @@ import psutil
 
 from grader.sandbox import usage
 from grader.sandbox.isolation import SandboxError
+from grader.util.threads import ONE_THREAD
 from grader.worker import protocol
 from grader.worker.values import Failure
 
@@ -267,7 +268,6 @@ def start_interpreter(
 def _environment(folder: str) -> dict[str, str]:
     """What the interpreter needs and nothing else: no tokens, no names, no paths of the grader's user."""
     inherited = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
     rest = {
         "MPLBACKEND": "Agg",
@@ -276,7 +276,7 @@ def _environment(folder: str) -> dict[str, str]:
         "TRITON_INTERPRET": "1",
         "PATH": os.defpath,
     }
-    return {name: os.environ[name] for name in inherited if name in os.environ} | threads | places | rest
+    return {name: os.environ[name] for name in inherited if name in os.environ} | ONE_THREAD | places | rest
 
 
 def ending_of(status: int | None) -> str:

@@ -26,6 +26,7 @@ Not covered
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -196,36 +197,31 @@ class Sandbox:
 
     def start(self) -> Worker:
         """A fresh worker, ready for cells. Its folder stays until it is removed. Raises SandboxError, TooOpen."""
-        folder = new_folder()
-        try:
-            if self._forker is not None:
-                worker: Worker = self._forker.fork(self.memory_bytes)
-            else:
-                worker = spawn(folder, self._torch, self.memory_bytes, self._probes)
-            worker.folder = folder
-            begin = {
-                "do": "begin",
-                "memory_bytes": self.memory_bytes,
-                "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
-                "folder": folder,
-                "walls": self._walls,
-                "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
-            }
-            reply = worker.request(begin, 120.0)
+        with contextlib.ExitStack() as failed:
+            try:
+                folder = new_folder()
+                failed.callback(remove_folder, folder)
+                if self._forker is not None:
+                    worker: Worker = self._forker.fork(self.memory_bytes)
+                else:
+                    worker = spawn(folder, self._torch, self.memory_bytes, self._probes)
+                failed.callback(worker.close)
+                worker.folder = folder
+                begin = {
+                    "do": "begin",
+                    "memory_bytes": self.memory_bytes,
+                    "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
+                    "folder": folder,
+                    "walls": self._walls,
+                    "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
+                }
+                reply = worker.request(begin, 120.0)
+            except (WorkerLost, OSError) as error:
+                raise SandboxError(f"a worker could not be prepared: {error}") from error
             worker.quota = self.quota = reply["quota"] is True
             self.lacking = reply["lacking"]
             self.isolation = isolation.level(self.lacking)
             worker.guard()
-        except WorkerLost as error:
-            remove_folder(folder)
-            raise SandboxError(f"a worker could not be prepared: {error}") from error
-        except SandboxError:
-            remove_folder(folder)
-            raise
-        try:
             isolation.require(self._require, self.lacking)
-        except TooOpen:
-            worker.close()
-            remove_folder(folder)
-            raise
+            failed.pop_all()
         return worker

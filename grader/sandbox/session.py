@@ -234,9 +234,12 @@ class Session:
         return lost.failure(subject, self._timeout_s, self._memory_bytes)
 
     def _run_cells(self) -> None:
-        """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
-        if self._worker is not None and isinstance(self._worker.lost, WorkerLost):
-            self._background_use = self._failure(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
+        """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that.
+        So is one that had to be ended because nobody could look at what it uses."""
+        lost = self._worker.lost if self._worker is not None else None
+        if isinstance(lost, WorkerLost):
+            self._background_use = self._failure(lost, "it").message.removeprefix("it ").rstrip(".")
+        if lost is not None:
             self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}

@@ -49,6 +49,11 @@ _short = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again
 _long = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
+def code_lines(text: str) -> list[str]:
+    """The lines of code as Python counts them: neither a form feed nor what Unicode separates lines by, in a comment, ends one."""
+    return re.split(r"\r\n?|\n", text)
+
+
 def normalize(text: str) -> str:
     """A cell's text as it is compared with the course's: without space at the ends of its lines."""
     return "\n".join(map(str.rstrip, text.strip().split("\n")))

@@ -2,7 +2,8 @@
 
 `%%time`, `%%timeit`, `%%capture` and `%%prun` keep the cell below them; any other `%%magic` drops its
 cell. `%time statement` keeps the statement; every other line magic, shell line and question (`x?`) is
-dropped, and `x = %magic` or `x = !command` gives None. Line numbers stay.
+dropped, and `x = %magic` or `x = !command` gives None. What all lines are indented by goes, as in a kernel.
+Line numbers stay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from grader.source.definitions import parse
 
 KEEPS_BODY = ("time", "timeit", "capture", "prun")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
-_LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]]+\s*\?\??\s*)$")
+_LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]*]+\s*\?\??\s*)$")
 _TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")
 _TARGETS = re.compile(r"[\w.\[\], ]+")
 # Possessive, and a string that does not end reaches to the line's end: no place of a line is read twice.
@@ -29,15 +30,21 @@ def without_magics(text: str) -> str:
         text = "\n" + text[match.end() :]
     if parse(text) is not None:
         return text
-    plain, depth, quote, continued = [], 0, "", False
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    first = next(filter(str.strip, lines), "")
+    indent = first[: len(first) - len(first.lstrip(" \t"))]
+    plain, depth, quote, continued, goes_on = [], 0, "", False, False
+    for line in (line.removeprefix(indent) for line in lines):
         if continued:  # of a shell command that ended in a backslash
             new = ""
-        else:  # lines inside brackets and strings are left alone
-            new = line if depth or quote else _plain(line)
-        if new is line:
+        else:  # what goes on inside brackets, strings and behind a backslash is left alone
+            new = line if depth or quote or goes_on else _plain(line)
+        code = new is line
+        if code:
             depth, quote = _state(line, depth, quote)
-        continued = new is not line and line.endswith("\\")
+        ends_in_comment = code and any(match[0][0] == "#" for match in _STRING.finditer(line))
+        joined = line.endswith("\\") and not ends_in_comment
+        continued, goes_on = joined and not code, joined and code
         plain.append(new)
     return "\n".join(plain)
 

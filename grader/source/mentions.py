@@ -10,7 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from grader.source.definitions import parse, too_deep
+from grader.source.definitions import code_lines, parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Dependencies, Statement, text_of
 from grader.source.scopes import bound_in_class
 from grader.worker.operations import LIBRARIES
@@ -60,7 +60,7 @@ class Reading:
         statements: list[Statement] = []
         for cell in cells:
             tree = parse(cell)
-            body, lines = (tree.body, cell.splitlines()) if tree is not None else ([], [])
+            body, lines = (tree.body, code_lines(cell)) if tree is not None else ([], [])
             read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(body)]
             if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True

@@ -10,11 +10,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
-from importlib.util import find_spec
 
 from grader.source.definitions import parse
 from grader.source.magics import without_magics
+from grader.util.libraries import installed
 
 UNKNOWN = (3, 13)  # what a notebook that names no version (Colab's do not) may have been run with
 KNOWN_TO = (3, 14)  # the last Python whose new syntax is known here
@@ -105,18 +104,10 @@ def _missing_features(tree: ast.Module, version: tuple[int, ...]) -> Iterator[st
             continue
         for module, name in used:
             top, since = module.partition(".")[0], (3, NEW_NAMES.get((module, name), 0))
-            if top in LIBRARIES and not _installed(top):
+            if top in LIBRARIES and not installed(top):
                 yield LIBRARIES[top] or top
             if sys.version_info[:2] < since <= version:
                 yield f"python>=3.{since[1]}"
-
-
-@cache
-def _installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _syntax_since(text: str) -> tuple[int, ...] | None:

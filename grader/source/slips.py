@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from grader.source.definitions import parse
+from grader.source.definitions import code_lines, parse
 
 MOST = 40  # of one exercise
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
@@ -53,7 +53,7 @@ def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> t
     for cell in reversed(cells):
         for node in reversed(_top(cell, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-                reader = _SlipReader(cell.splitlines(), cells, frozenset(exercises) - {name})
+                reader = _SlipReader(code_lines(cell), cells, frozenset(exercises) - {name})
                 return tuple(reader.slips_of(node))[:MOST]
     return ()
 

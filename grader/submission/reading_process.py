@@ -12,8 +12,8 @@ import gc
 import json
 import os
 import socket
-import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,8 @@ if __name__ == "__main__":
 from grader.submission.archives import Archive, Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
 from grader.submission.plan import LocalReader, Pristine
+from grader.worker import limits, protocol
 
-try:
-    import resource
-except ImportError:  # Windows has none; there the clock and the memory are the other side's to watch
-    resource = None  # type: ignore[assignment]
-
-HEADER = struct.Struct(">20sIQ")  # magic and nonce, which go back as they came; bytes of JSON; bytes of arrays, none
-MOST_BYTES = 4_000_000  # of a reply, see worker/protocol.py
 _reader = LocalReader()
 _archives: dict[str, Archive] = {}  # of this process's learner
 _size_at_start = 0  # bytes of the address space when the first question came
@@ -81,12 +75,9 @@ def encoded(value: Any) -> Any:
 
 def limit(memory_bytes: int) -> None:
     """Limits the address space, where that can be done, to so much more than there is."""
-    if resource is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits.set_limit("RLIMIT_CORE", 0)
     if sys.platform == "linux":
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = _address_space("VmSize") + memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        limits.set_limit("RLIMIT_AS", _address_space("VmSize") + memory_bytes)
 
 
 def _address_space(field: str) -> int:
@@ -97,34 +88,30 @@ def _address_space(field: str) -> int:
 
 def allow(cpu_s: int) -> None:
     """So many seconds more of the processor; then the system ends this process, also when nobody else is there to do it."""
-    if resource is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        most = int(used.ru_utime + used.ru_stime) + 1 + cpu_s
-        resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    limits.set_limit("RLIMIT_CPU", limits.used_cpu_s() + 1 + cpu_s, grace=None)
 
 
 def serve(channel: socket.socket) -> None:
     """Answers what is asked about one learner's files, until nobody asks any more. The first question sets the memory."""
     global _size_at_start
-    stream = channel.makefile("rb")
-    while len(header := stream.read(HEADER.size)) == HEADER.size:
-        whose, size, _ = HEADER.unpack(header)
-        message = json.loads(stream.read(size))
-        memory_bytes, cpu_s = message["limits"]
-        if not _size_at_start:
-            _size_at_start = _address_space("VmSize") if sys.platform == "linux" else 1
-            limit(memory_bytes)
-        allow(cpu_s)
-        reply = json.dumps(answer(message), ensure_ascii=False, default=encoded)
-        text = reply.encode("utf-8", "surrogatepass")
-        if len(text) > MOST_BYTES:
-            text = b'{"lost": "large"}'
-        channel.sendall(HEADER.pack(whose, len(text), 0) + text)
+    with suppress(EOFError):
+        while True:
+            body, nonce = protocol.receive_body(channel.recv)
+            message = json.loads(body.text)
+            memory_bytes, cpu_s = message["limits"]
+            if not _size_at_start:
+                _size_at_start = _address_space("VmSize") if sys.platform == "linux" else 1
+                limit(memory_bytes)
+            allow(cpu_s)
+            reply = json.dumps(answer(message), ensure_ascii=False, default=encoded)
+            text = reply.encode("utf-8", "surrogatepass")
+            if len(text) > protocol.MAX_JSON_BYTES:
+                text = b'{"lost": "large"}'
+            channel.sendall(protocol.frame(protocol.Body(text, b""), nonce))
 
 
 def main(arguments: list[str]) -> None:
-    import grader.source.policy  # noqa: F401  with the course's registry and NumPy: what _sources() needs, once for all that are forked
+    import grader.source.policy  # noqa: F401  with NumPy: what `sources` needs, once for all that are forked
 
     role, descriptor = arguments[:2]
     if role == "warm":
@@ -132,11 +119,8 @@ def main(arguments: list[str]) -> None:
 
         gc.freeze()  # a collection in a forked process then leaves these pages shared
         warm.live(socket.socket(fileno=int(descriptor)), serve)
-    elif descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
-        size = int.from_bytes(sys.stdin.buffer.read(4), "big")
-        serve(socket.fromshare(sys.stdin.buffer.read(size)))  # type: ignore[attr-defined]
     else:
-        serve(socket.socket(fileno=int(descriptor)))
+        serve(protocol.connect(descriptor))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xf
 def rows(path: Path, what: str) -> list[tuple[int, list[str]]]:
     """Each row with the number of its last line, its cells without spaces at either end. what, Raises: as of read()."""
     text, _, apart = read(path, what)
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=apart)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=apart)
     try:
         return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:

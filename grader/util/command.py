@@ -16,10 +16,10 @@ def command_name() -> str:
     if command and os.path.exists(mine) and os.path.samefile(Path(command).parent, mine):
         return "grader"
     try:
-        python = os.path.relpath(sys.executable)
-    except ValueError:  # another drive
+        python = min(os.path.relpath(sys.executable), sys.executable, key=len)
+    except (ValueError, OSError):  # another drive, or a folder that is there no more
         python = sys.executable
-    return f"{python if len(python) < len(sys.executable) else sys.executable} -m grader"
+    return f'"{python}" -m grader' if " " in python else f"{python} -m grader"
 
 
 def in_notebook() -> bool:

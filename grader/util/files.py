@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
+
+from grader.util import links
 
 try:
     import fcntl
@@ -15,31 +14,19 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def write_atomically(path: Path, content: str | bytes, like: Path | None = None, private: bool = False) -> None:
-    """Writes a file in one step, its folder too where that is missing; text is UTF-8 with '\\n'.
+def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Writes a file as `links.write` does, its folder too where that is missing; text is UTF-8 with '\\n'.
 
-    A new file is open to whom the umask lets, one that was there to whom it was. What is no ordinary file (a pipe,
-    /dev/stdout) is written to directly. like: a file as open as the new one is to be, where that is a copy of it.
-    private: whether nobody but its owner may ever read it, whatever was there.
+    A link's file is written, and the link stays. What is no ordinary file (a pipe, /dev/stdout) is written to directly.
     Raises: OSError, and then what was there is still there.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    path = path.resolve()  # a link stays a link
+    path = path.resolve()
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}")
-    try:
-        with open(scratch, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
-            model = path if path.exists() else like
-            if model is not None and not private:
-                scratch.chmod(model.stat().st_mode & 0o777)  # before anything is in it
-            file.write(data)
-        os.replace(scratch, path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    links.write(path, path.parent, data, private=private)
 
 
 def free_backup_path(path: Path) -> Path:

@@ -43,7 +43,7 @@ def how_to_install(module: str) -> str:
 
 
 def require(*modules: str) -> None:
-    """Raises: ModuleNotFoundError for the first of them that is not installed, for which `why` has a sentence."""
+    """Raises: ModuleNotFoundError for the first of them that is not installed, for which `explain_error` has a sentence."""
     for module in modules:
         if not installed(module):
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)

@@ -95,10 +95,11 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
             return Content(status, stream.read(status.st_size))  # what is written meanwhile may be more than `most`
 
 
-def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None:
+def write(path: Path, base: Path, data: bytes, like: Path | None = None, private: bool = False) -> None:
     """Writes a file in one step, its folders below `base` too where they are missing.
 
-    like: a file as open as a new one is to be; by default a new one is open to whom the umask lets.
+    One that was there stays open to whom it was. like: a file as open as a new one is to be; by default that is open to whom the
+    umask lets. private: whether nobody but its owner may ever read it, whatever was there.
 
     Raises: LinkError, and OSError; what was there is then still there.
     """
@@ -108,17 +109,18 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None
         at = {"dir_fd": folder} if WALKS else {}
         into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
         place = Path(path.name) if WALKS else path
-        name, scratch = os.fspath(place), os.fspath(place.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+        name, scratch = os.fspath(place), os.fspath(place.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}"))
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE
         model: os.stat_result | None
         try:
             model = os.stat(name, follow_symlinks=False, **at)
         except FileNotFoundError:
             model = os.lstat(like) if like is not None else None
         try:
-            with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE, 0o666, **at), "wb") as file:
-                file.write(data)
-                if model is not None and hasattr(os, "fchmod"):
+            with open(os.open(scratch, new, 0o600 if private or model else 0o666, **at), "wb") as file:
+                if model and not private and hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), model.st_mode & 0o777)
+                file.write(data)
             os.replace(scratch, name, **into)
         except BaseException:
             with contextlib.suppress(OSError):

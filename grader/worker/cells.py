@@ -9,6 +9,7 @@ import __future__
 import ast
 import importlib.abc
 import importlib.machinery
+import io
 import linecache
 import sys
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
@@ -45,7 +46,7 @@ class CellRunner:
         before = {name: self.namespace.get(name, _ABSENT) for name in wanted}
         filename = f"<{label}>"
         # With None for the time of change, linecache never looks for such a file on disk.
-        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        linecache.cache[filename] = (len(text), None, io.StringIO(text).readlines(), filename)
         failure = None
         try:
             outcome = eval(self._compiled(text, filename), self.namespace)

@@ -43,14 +43,13 @@ def apply(memory_bytes: int, cpu_s: int) -> None:
     drop_capabilities()
     if resource is None:
         return
-    _limit("RLIMIT_CORE", 0)
-    _limit("RLIMIT_FSIZE", MAX_FILE_BYTES)
-    _limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit("RLIMIT_CPU", int(used.ru_utime + used.ru_stime) + cpu_s, 1)  # first SIGXCPU, which says what it is
+    set_limit("RLIMIT_CORE", 0)
+    set_limit("RLIMIT_FSIZE", MAX_FILE_BYTES)
+    set_limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
+    set_limit("RLIMIT_CPU", used_cpu_s() + cpu_s, 1)  # first SIGXCPU, which says what it is
     if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
-        _limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
-        _limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
+        set_limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
+        set_limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large raises OSError
 
 
@@ -176,15 +175,25 @@ def _prctl(option: int, value: int) -> None:
         c_library().prctl(option, value, 0, 0, 0)
 
 
-def _limit(name: str, value: int, grace: int = 0) -> None:
-    """Sets the soft limit to the value and the hard one by `grace` above it, or to what holds already if that is less."""
+def set_limit(name: str, value: int, grace: int | None = 0) -> None:
+    """Sets the soft limit to the value and the hard one by `grace` above it, or to what holds already if that is less.
+
+    grace: None leaves the hard one as it is, so that the soft one can be raised again.
+    """
     which = getattr(resource, name, None)
     if which is None:
         return
-    hard = resource.getrlimit(which)[1]
-    soft, hard = (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard) for wanted in (value, value + grace))
+    most = resource.getrlimit(which)[1]
+    wanted = (value, most if grace is None else value + grace)
+    soft, hard = (one if most == resource.RLIM_INFINITY else min(one, most) for one in wanted)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(which, (soft, hard))
+
+
+def used_cpu_s() -> int:
+    """Whole seconds of the processor that this process has used; 0 where the system has no limits."""
+    used = resource.getrusage(resource.RUSAGE_SELF) if resource is not None else None
+    return int(used.ru_utime + used.ru_stime) if used else 0
 
 
 def _virtual_bytes() -> int:

@@ -138,11 +138,7 @@ def load_libraries(libraries: str, probes_file: str) -> bool:
 def main(arguments: list[str]) -> None:
     """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain PROBES`."""
     descriptor, parent, libraries, probes_file = arguments
-    if descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
-        size = int.from_bytes(sys.stdin.buffer.read(4), "big")
-        channel = socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
-    else:
-        channel = socket.socket(fileno=int(descriptor))
+    channel = protocol.connect(descriptor)
     silence()
     limits.die_with_parent(int(parent))
     load_libraries(libraries, probes_file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import linecache
 import os
 import random
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy import array, errstate, ndarray
-from numpy.random import Generator
 
 from . import output
 from .integrity import REBOUND, intact, keep
@@ -103,8 +101,6 @@ def materialise(value: Any) -> Any:
         return of_torch().tensor(value.array, value.dtype, value.requires_grad)
     if isinstance(value, ndarray):
         return array(value)
-    if isinstance(value, Generator):
-        return copy.deepcopy(value)
     if isinstance(value, (tuple, list)):
         return type(value)(materialise(item) for item in value)
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
 """Messages between the judge and a worker: length-prefixed JSON and safetensors, never pickle.
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
-NumPy arrays and scalars, `Tensor` and `numpy.random.Generator`; every type comes back as exactly
-itself. An `Observation` comes back as what `observation_from_message` reads. In the JSON, what JSON
-lacks is an object of one key, which begins with '$' and names the type.
+NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` comes back
+as what `observation_from_message` reads. In the JSON, what JSON lacks is an object of one key, which begins
+with '$' and names the type.
 Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -53,6 +55,14 @@ FAILURE_KINDS = ("exception", "call", "no function", "not_started", "contract", 
 
 class WireError(ValueError):
     """A message that is malformed, too large, or of a type that does not travel."""
+
+
+def connect(descriptor: str) -> socket.socket:
+    """The channel that a parent hands over: by the number of its descriptor, on Windows as bytes, once the process is there."""
+    if descriptor != "share":
+        return socket.socket(fileno=int(descriptor))
+    size = int.from_bytes(sys.stdin.buffer.read(4), "big")
+    return socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
 
 
 class Body(NamedTuple):
@@ -149,8 +159,6 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
         return {"$scalar": _pack(np.asarray(value), arrays)}
     if isinstance(value, Tensor):
         return {"$tensor": [_pack(value.array, arrays), value.dtype, value.requires_grad]}
-    if isinstance(value, np.random.Generator):
-        return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
     raise WireError(f"a {kind.__name__} cannot be sent")
 
 
@@ -197,10 +205,6 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "$tensor":
         place, dtype, requires_grad = content
         return Tensor(_unpack(place, arrays), dtype, requires_grad is True)
-    if kind == "$generator" and content["bit_generator"] in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
-        bits = getattr(np.random, content["bit_generator"])()
-        bits.state = content
-        return np.random.Generator(bits)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 

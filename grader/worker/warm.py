@@ -200,7 +200,6 @@ def rehearse(torch: bool) -> list[str]:
                     state={"w_q.weight": x},
                     gradients=True,
                     twice=True,
-                    state_dict=True,
                 ),
             ),
         ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,10 +117,19 @@ def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
     assert "there is no lesson and no exercise 'softmax_row'; did you mean softmax_rows?" in capsys.readouterr().err
 
 
-def test_a_sentence_says_how_the_command_is_called_here(monkeypatch):
+def test_a_sentence_says_how_the_command_is_called_here(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "in_notebook", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
     assert command.command_name().endswith(" -m grader")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(tmp_path / "my course" / "python"))
+        patch.chdir(tmp_path)
+        assert command.command_name() == f'"{Path("my course", "python")}" -m grader'  # as a shell takes it
+        (tmp_path / "gone").mkdir()
+        patch.chdir(tmp_path / "gone")
+        if os.name == "posix":  # elsewhere a folder in use stays
+            (tmp_path / "gone").rmdir()
+            assert command.command_name() == f'"{sys.executable}" -m grader'
     monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
     assert command.command_name() == "grader"
     monkeypatch.setattr(command, "in_notebook", lambda: True)

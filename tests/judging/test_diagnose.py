@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
+from functools import lru_cache
+from weakref import ref
+
 import numpy as np
 
+from grader.course.course import open_course
 from grader.course.readings import inputs
+from grader.judging.baseline import MOST_KEPT, baseline_of
 from grader.judging.diagnose import Diagnosis
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
@@ -52,3 +59,16 @@ def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
     assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(other) == [("EX1",)]
     different = {i: Observation(failure=Failure("exception", "ValueError", "other words")) for i in range(len(CASES))}
     assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(different) == []
+
+
+def test_a_class_in_which_each_learner_has_a_seed_does_not_fill_the_memory():
+    exercise = open_course().exercise("softmax_rows")
+    kept = lru_cache(maxsize=2)(baseline_of.__wrapped__)
+    assert baseline_of.cache_info().maxsize == MOST_KEPT > len(open_course().exercise_names())
+    before, texts = ref(kept(exercise, 1)), []
+    for seed in (2, 3):
+        for number in range(len(exercise.mistakes)):
+            kept(exercise, seed).diagnosis.proofs(number)
+        texts.append(len(linecache.cache))
+    gc.collect()
+    assert before() is None and texts[0] == texts[1]

@@ -200,6 +200,12 @@ def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
 
 
+def test_a_line_ends_where_python_says_that_it_does(monkeypatch):
+    cell = "one = 1  # pasted\u2028from a page, \x0b or \f\r\ndef attend(q):\n    return one"
+    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
+    assert sources("attend", None, {"In": [cell]}).cells == ("one = 1", "\ndef attend(q):\n    return one")
+
+
 BLINDS = "import sys\nsys.setprofile(None)"
 
 

@@ -95,6 +95,8 @@ def test_what_a_function_raises_comes_with_its_line(sandbox):
     failure = seen(sandbox, "f", "def f(x):\n    y = x[:2]\n    return y @ x")
     assert (failure.kind, failure.type, failure.line) == ("exception", "ValueError", "return y @ x")
     assert AtHand("x", "(3,) float64", "array", (3,)) in failure.shapes
+    pasted = seen(sandbox, "f", "def f(x):  # as\u2028pasted\n    return (\n        x @ x[:2])")
+    assert pasted.line == "x @ x[:2])"
 
 
 @pytest.mark.parametrize(
@@ -311,6 +313,31 @@ WHO = "import os\ndef f(x):\n    return os.getpid()"
 def process_of(sandbox: Sandbox, *texts: str) -> int:
     """The process in which f ran."""
     return int(sandbox.candidates(plan(WHO, *texts))["f"].observe(CASE).parts["result"].array)
+
+
+@pytest.mark.parametrize("refuses", ["socket.socketpair", "subprocess.Popen"])
+def test_a_machine_with_no_room_for_a_worker_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, refuses):
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Sandbox(fork=False) as sandbox, monkeypatch.context() as patch, pytest.raises(SandboxError) as error:
+        patch.setattr(refuses, refuse)
+        sandbox.start()
+    assert "a worker could not be prepared: [Errno 11]" in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_what_the_guard_itself_cannot_do_costs_one_exercise(quick, monkeypatch):
+    candidates = quick.candidates(plan(DOUBLE, "def g(x):\n    import time\n    time.sleep(1)\n    return x"))
+    assert candidates["f"].problem is None
+
+    def fail(*arguments):
+        raise RuntimeError("not ours to see")
+
+    with monkeypatch.context() as patch, pytest.raises(SandboxError, match="what a worker uses could not be looked at"):
+        patch.setattr(usage, "too_much", fail)
+        candidates["g"].observe(CASE)
+    assert candidates["f"].observe(CASE).failure is None and quick.notes == ()
 
 
 def test_every_notebook_has_a_worker_of_its_own(sandbox):

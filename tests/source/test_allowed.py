@@ -116,6 +116,10 @@ def test_the_sentence_says_what_was_called_and_the_line_where():
     found = offence("attend", ("attention",), (), Sources((text,), GIVEN))
     assert "`torch.nn.functional.scaled_dot_product_attention`" in found.sentence
     assert found.line == "return F.scaled_dot_product_attention(q, k, v)"
+    pasted = Sources((f"about = 'a\u2028b'  # \f and \x0b\n{text}",), GIVEN)  # which end no line of Python's
+    assert offence("attend", ("attention",), (), pasted) == found
+    pasted = Sources(("about = 'a\u2028b'\ndef attend(q):\n    return 0",))
+    assert pasted.slips("attend")[0].line == "def attend(q):"
 
 
 @pytest.mark.parametrize(

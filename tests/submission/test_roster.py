@@ -85,6 +85,16 @@ def test_two_of_one_name_are_nobody(tmp_path):
     )
 
 
+def test_a_row_ends_with_its_line_alone(tmp_path):
+    """Not at what a word processor or a page puts into a cell's text, and not within quotation marks."""
+    cells = ["ada", "Ada\x0bAugusta", "Lovelace\u2028", '"of\r\nLovelace\x85"']
+    (tmp_path / "roster.csv").write_text(
+        "Username,First name,Last name,Title\r\n" + ",".join(cells) + "\r\nbob\r\n", "utf-8", newline=""
+    )
+    ada, bob = read_roster(tmp_path / "roster.csv").people
+    assert ada.cells == ("ada", "Ada\x0bAugusta", "Lovelace", "of\r\nLovelace") and bob.key == "bob"
+
+
 def test_rows_without_the_key_are_told(tmp_path):
     (tmp_path / "roster.csv").write_text("Username,Full name\nada,Ada\n,Grace\n")
     assert read_roster(tmp_path / "roster.csv").notes == (

@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import textwrap
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -149,6 +150,11 @@ def test_magics_are_taken_out_and_said(tmp_path):
     plan = plan_of(tmp_path, content)
     assert owner_text(plan, "double") == "\npass\n" + toy.RIGHT["double"]
     assert plan.notes == ("Magics and shell commands are not run while grading (cell 5).",)
+
+
+def test_a_cell_that_is_indented_as_a_whole_runs_as_in_a_kernel(tmp_path):
+    plan = plan_of(tmp_path, toy.solved(double="\n" + textwrap.indent(toy.RIGHT["double"], "    ")))
+    assert (owner_text(plan, "double"), plan.notes) == ("\n" + toy.RIGHT["double"], ())
 
 
 # --- which lesson -------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_a_file_that_is_there_stays_as_open_as_it_was_and_is_never_more_so(tmp_p
     path.chmod(rights)
     met = []
     real = os.replace
-    monkeypatch.setattr(os, "replace", lambda old, new: (met.append(mode(Path(old))), real(old, new)))
+    monkeypatch.setattr(os, "replace", lambda old, new, **at: (met.append(mode(tmp_path / old)), real(old, new, **at)))
     write_atomically(path, "new")
     assert (path.read_text(), mode(path), met) == ("new", rights, [rights])
     assert os.listdir(tmp_path) == ["file"]
@@ -55,16 +55,16 @@ def test_a_private_file_is_its_owner_s_from_the_first_byte_on(tmp_path, umask, m
     path.chmod(0o666)
     met = []
     real = os.open
-    monkeypatch.setattr(os, "open", lambda *args, **rest: (met.append(rest["mode"]), real(*args, **rest))[1])
+    monkeypatch.setattr(os, "open", lambda *args, **at: (met.append(args[2:]), real(*args, **at))[1])
     write_atomically(path, "new", private=True)
-    assert (path.read_text(), mode(path), met) == ("new", 0o600, [0o600])
+    assert (path.read_text(), mode(path), met) == ("new", 0o600, [(), (0o600,)])
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / ("n" * 200)
     write_atomically(path, "old")
 
-    def full(*_):
+    def full(*_, **at):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
@@ -73,11 +73,14 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     assert path.read_text() == "old" and len(os.listdir(tmp_path)) == 1
 
 
-def test_a_backup_is_as_open_as_the_notebook(tmp_path, umask):
-    notebook = tmp_path / "00_start_here.ipynb"
+def test_a_backup_is_as_open_as_the_notebook_from_the_first_byte_on(tmp_path, umask, monkeypatch):
+    notebook = tmp_path / f"{'é' * 110}.ipynb"  # a name that leaves no room for a longer one
     notebook.write_text("{}")
     notebook.chmod(0o600)
-    assert mode(workspace._back_up(notebook)) == 0o600
+    met = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda *args, **at: (met.append(args[2:]), real(*args, **at))[1])
+    assert mode(workspace._back_up(notebook)) == 0o600 and met[-1] == (0o600,)
 
 
 def test_a_class_s_grades_are_for_whom_the_umask_lets_and_their_folder_is_the_owner_s(tmp_path, monkeypatch, umask):

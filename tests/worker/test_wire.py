@@ -95,14 +95,9 @@ def test_special_numbers_and_byte_order():
     assert type(through(np.bool_(True))) is np.bool_
 
 
-def test_tensors_and_generators():
+def test_tensors():
     back = through(Tensor(np.float32([1.5]), "bfloat16", True))
     assert (back.dtype, back.requires_grad, back.array.tolist()) == ("bfloat16", True, [1.5])
-    rng = np.random.default_rng(3)
-    rng.normal()
-    assert through(rng).normal(size=3).tolist() == rng.normal(size=3).tolist()
-    legacy = np.random.Generator(np.random.MT19937(5))
-    assert through(legacy).integers(100, size=4).tolist() == legacy.integers(100, size=4).tolist()
 
 
 @pytest.mark.parametrize(
@@ -118,6 +113,7 @@ def test_tensors_and_generators():
         np.array([None]),
         np.array([1j]),
         np.longdouble(1),
+        np.random.default_rng(0),
         print,
     ],
 )
@@ -298,7 +294,6 @@ def test_an_array_that_is_too_large_is_refused():
         b'{"$eval": "1"}',
         b'{"a": {"$": 1}}',
         b'{"a": {"$tensor": [1]}}',
-        b'{"a": {"$generator": {"bit_generator": "os"}}}',
         b'{"a": ' + b"1" * 5000 + b"}",
     ],
 )
@@ -360,7 +355,6 @@ BOMBS = {
             '{"$array":["0"]}',
             '{"$tensor":[["0"],"float32",true]}',
             '{"$scalar":["0"]}',
-            json.dumps({"$generator": np.random.default_rng(0).bit_generator.state}),
         )
     },
 }

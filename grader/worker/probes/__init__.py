@@ -217,8 +217,7 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
 
     options: init (tuple), init_kwargs, state {'w_q.weight': array}, linear ('w_q', ...), no_bias ('w_q', ...),
     dtype ('float64'), mode ('eval' or 'train'; 'eval' by default), gradients (True: of float inputs that
-    require grad and of the parameters in state), twice (True: a second call's result as 'second call'),
-    state_dict (True: the sorted names as 'state_dict').
+    require grad and of the parameters in state), twice (True: a second call's result as 'second call').
     Raises: ContractError for attributes and parameters that do not fit the contract.
     """
     options = run.options
@@ -232,8 +231,6 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     if options.get("gradients"):
         wanted = {name: parameter(module, name) for name in options.get("state", {})}
         parts |= gradients(result, differentiable(run) | wanted)
-    if options.get("state_dict"):
-        parts["state_dict"] = ", ".join(of_torch().state_dict_names(module))
     return parts
 
 
