@@ -86,7 +86,8 @@ def grade_submission(
     exercises: only these of the lessons' count; by default all.
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one is made for this submission.
-    deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
+    deadline: of the whole run; by default there is none.
+    on_progress: called after each lesson but the last, with the lessons so far.
     follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
     Raises:  InputError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
@@ -141,10 +142,10 @@ def grade(
 ) -> Report:
     """The report on several submissions, one after another.
 
-    begun:   called with each path before it is graded.
+    on_start: called with each path before it is graded.
     require: the least isolation to grade with, 'process' or 'full'.
     deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see Deadline.
-    done:    called after each lesson but the last, with all that is graded so far.
+    on_progress: called after each lesson but the last, with all that is graded so far.
     Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
     """
     paths, deadline = list(paths), Deadline(deadline_s)

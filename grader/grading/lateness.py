@@ -114,13 +114,17 @@ def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, Co
         return None
     work: dict[str, CollectedWork] = {}
     for row in table:
-        notes = work.setdefault(row["learner"] or "", CollectedWork())
-        file, state = row["file"] or "", row["state"] or ""
+        cell, file, state = (row[column] or "" for column in ("learner", "file", "state"))
+        notes = work.setdefault(cell, CollectedWork())
         lesson = lesson_of_name(course, Path(file))
         if lesson and lesson not in lessons:
             continue
         if state.startswith(BACKUPS):
             notes.older = True
+            places = (folder / learner / file for learner in (cell, cell.removeprefix("'")))  # as the folder is called
+            if not any(map(os.path.lexists, places)):  # a later attempt took its place, under another name
+                notes.files.pop(file, None)
+                notes.paths.pop(file, None)
         else:  # a later row is of a later file
             notes.files[file] = bool(row["late"]), row.get("submitted") or ""
             notes.paths[file] = row.get("original") or ""
