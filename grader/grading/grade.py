@@ -6,8 +6,9 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from grader.course import references
@@ -22,7 +23,6 @@ from grader.submission.plan import Plan, RunCell
 from grader.submission.submission import Submission, empty_submission, lesson_of_name, read_submission
 from grader.util import libraries
 from grader.util.names import learner_name
-from grader.worker.values import Failure, Observation
 
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -186,18 +186,6 @@ def _needs_torch(submission: Submission) -> bool:
     return submission.mentions_torch or any(map(submission.course.needs_torch, submission.lessons))
 
 
-@dataclass(frozen=True)
-class _MissingCandidate:
-    """A candidate for which nothing was handed in, so that no process is needed."""
-
-    name: str
-    problem: Failure
-    sources: None = None
-
-    def observe_all(self, cases: Sequence[object]) -> list[Observation]:
-        return [Observation(failure=self.problem)]
-
-
 def counted_exercises(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
@@ -243,8 +231,8 @@ def _grade_lesson(
 
 
 def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
-    if not plan.own_texts:
-        return {name: _MissingCandidate(name, plan.missing(name)) for name in plan.exercises}
+    if not plan.own_texts:  # nothing was handed in, and no process is needed to say so
+        return {name: SimpleNamespace(problem=plan.missing(name), sources=None) for name in plan.exercises}
     rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
     sources = RemoteSources(sandbox.reader, plan.own_texts, rules, course.given_names)
     return sandbox.candidates(plan, sources)
