@@ -104,7 +104,7 @@ def threshold(text: str) -> tuple[float, bool]:
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
     _checked(
-        text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%"
+        text, 0 <= number <= (100 if percent else 1e6), "neither points, such as 12, nor a percentage, such as 80%"
     )
     return number, percent
 

@@ -85,7 +85,11 @@ def _is_foreign(shell: Any) -> bool:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        print(f"This line cannot be read: {error}. A name with a quotation mark in it has to stand between others.")
+        return
     if advice := _before_reset(words):
         print(advice)
         return

@@ -142,6 +142,7 @@ def test_what_is_changed_in_the_file_is_a_change_of_the_run_and_so_is_what_no_lo
         ),
         ("grace = 15", "line 1: '15' is not a duration such as '15 min'"),
         ("penalty = '120%'", "line 1: '120%' is neither points, such as 12, nor a percentage"),
+        ("penalty = inf", "line 1: 'inf' is neither points"),
         ("lessons = ['33']", "line 1: there is no lesson '33'"),
         ("exercises = ['softmax_row']", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
         ("[weights]\nsoftmax_rows = 1\nsoftmax_row = 2", "line 3: there is no exercise 'softmax_row'"),

@@ -271,6 +271,7 @@ def test_a_notebook_of_somebody_elses_keeps_its_errors(cells):
 
 def test_the_command_is_a_magic(cells):
     assert cells.run("%grader explain SM1").startswith("SM1: Softmax ran over the queries")
+    assert cells.run("%grader grade ada's.ipynb").startswith("This line cannot be read: No closing quotation.")
 
 
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
