@@ -14,6 +14,7 @@ from grader.course.course import Course
 from grader.grading.class_folder import ClassEntry
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import SubmissionReport, hundredths
+from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
@@ -113,6 +114,8 @@ def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, Co
     if table is None:
         return None
     work: dict[str, CollectedWork] = {}
+    paths = [Path(place, name).relative_to(folder).parts for place, _, names in os.walk(folder) for name in names]
+    here = {(sheet.guard(learner), sheet.guard("/".join(file))) for learner, *file in paths}  # as the table names them
     for row in table:
         cell, file, state = (row[column] or "" for column in ("learner", "file", "state"))
         notes = work.setdefault(cell, CollectedWork())
@@ -121,8 +124,7 @@ def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, Co
             continue
         if state.startswith(BACKUPS):
             notes.older = True
-            places = (folder / learner / file for learner in (cell, cell.removeprefix("'")))  # as the folder is called
-            if not any(map(os.path.lexists, places)):  # a later attempt took its place, under another name
+            if (cell, file) not in here:  # a later attempt took its place, under another name
                 notes.files.pop(file, None)
                 notes.paths.pop(file, None)
         else:  # a later row is of a later file

@@ -519,6 +519,17 @@ def test_another_assignment_s_lessons_stay(tmp_path, capsys):
     }
 
 
+@pytest.mark.parametrize("one, two", [("-one.ipynb", "=two.ipynb"), ("one  a.ipynb", "two  a.ipynb")])
+def test_a_name_that_the_table_has_otherwise_belongs_to_its_download_too(tmp_path, one, two):
+    """A formula's sign and spaces in a row: a spreadsheet may open the table."""
+    downloads = [{one: lesson("01", "old")}, {two: lesson("02", "old")}, {"new.ipynb": lesson("01", "new")}]
+    for at, files in enumerate(downloads):
+        assert collect(tmp_path, handed_in(tmp_path, f"{at}.zip", files, at)[0], CANVAS) == 0
+    there = {"new.ipynb": lesson("01", "new"), two.replace("=", "-"): lesson("02", "old")}
+    got = {name.partition("/")[2]: text for name, text in tree(tmp_path / "collected").items() if name[0] == "a"}
+    assert {name.replace("=", "-"): text for name, text in got.items()} == there
+
+
 def test_a_resubmission_that_cannot_be_written_leaves_the_older_one(tmp_path, capsys, monkeypatch):
     (one, old), (two, _) = (
         handed_in(tmp_path, f"{at}.zip", {f"{LESSON}.ipynb": lesson("01", f"{at}")}, at) for at in (1, 2)

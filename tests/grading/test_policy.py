@@ -261,15 +261,18 @@ def test_a_file_of_another_lesson_makes_nobody_late(graded, place, tmp_path):
 def test_an_attempt_that_was_replaced_makes_nobody_late(place):
     backup = "backups/ada.lovelace/2026-10-01-080000"
     rows = [("old", "placed", "late"), ("old", f"{backup}/old.ipynb", "late"), ("new", "placed", "")]
-    rows += [("same", "placed", "late"), ("same", f"{backup}-2/same.ipynb", "")]  # an older download, collected later
+    rows += [
+        ("'-a b", "placed", "late"),
+        ("'-a b", f"{backup}-2/-a  b.ipynb", ""),
+    ]  # an older download, collected later
     (place / "collected.csv").write_text(
         "learner,file,state,late,original\n"
         + "".join(f"ada.lovelace,{name}.ipynb,{state},{late},{name}\n" for name, state, late in rows)
     )
-    (place / "ada.lovelace" / "same.ipynb").touch()
+    (place / "ada.lovelace" / "-a  b.ipynb").touch()
     notes = lateness.read(open_course(), place, [FIRST])["ada.lovelace"]
-    assert notes.files == {"new.ipynb": (False, ""), "same.ipynb": (True, "")} and notes.older
-    assert notes.paths == {"new.ipynb": "new", "same.ipynb": "same"}
+    assert notes.files == {"new.ipynb": (False, ""), "'-a b.ipynb": (True, "")} and notes.older
+    assert notes.paths == {"new.ipynb": "new", "'-a b.ipynb": "'-a b"}
 
 
 # --- a commit's date -------------------------------------------------------------------------

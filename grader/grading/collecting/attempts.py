@@ -18,6 +18,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.grading.class_folder import lesson_of, lessons_by_exercise
+from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
@@ -43,7 +44,8 @@ class Placement:
 class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
-    sources: of each file that was collected, from which download, when. Files of one download are one attempt.
+    sources: of each file that was collected, by its cell in collected.csv, from which download, when. Files of one download are one
+    attempt.
     Raises: LinkError where a link stands on the way.
     """
 
@@ -94,7 +96,7 @@ class LearnerFolder:
         """The files that are there of attempts at one of these lessons, or with one of these paths; sorted."""
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
-            attempts.setdefault(self.sources.get("/".join(parts), ("", "")), []).append(parts)
+            attempts.setdefault(self.sources.get(sheet.guard("/".join(parts)), ("", "")), []).append(parts)
         lessons = _lessons(self._course, self.incoming, new)
         superseded = []
         for old in attempts.values():
