@@ -33,10 +33,12 @@ SAME_TIME_S = SAME_TIME_NS / 1e9
 class Placement:
     """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
 
-    replaced: the paths of what it took the place of; aside: where these are now, below the class's folder.
+    stands: whether 'same' is what counts, and no backup. replaced: the paths of what it took the place of; aside: where these are now,
+    below the class's folder.
     """
 
     state: str
+    stands: bool = False
     replaced: tuple[Parts, ...] = ()
     aside: str = ""
 
@@ -71,7 +73,7 @@ class LearnerFolder:
         old = self._superseded(new)
         try:
             if latest and old == new and _same_files(self.home, self.incoming, new):
-                return Placement("same")
+                return Placement("same", stands=True)
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
                 if self._backup_of(self.incoming, new):
@@ -79,7 +81,7 @@ class LearnerFolder:
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
             aside = self._back_up(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
-            return Placement("placed", tuple(old), aside)
+            return Placement("placed", replaced=tuple(old), aside=aside)
         finally:
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.backups, self.backups.parent):

@@ -204,7 +204,9 @@ class Collection:
                 learner.kept.append(state)
             else:
                 (learner.same if state == "same" else learner.placed).append(file)
-            late = "late" if one.late else ""
+            late, known = "late" if one.late else "", rows.get(sheet.guard(file), {})
+            if placement.stands and (known.get("late") or "", known.get("submitted") or "") != (late, one.submitted):
+                state = "placed"  # no other file, but the platform says of it what it did not say before
             values = (learner.name, file, state, late, source, one.member.name, self._time, one.submitted)
             self._rows.append(dict(zip(COLUMNS, values, strict=True)))
 
