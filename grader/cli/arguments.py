@@ -55,6 +55,9 @@ def kind(read: Callable[[str], Any], right: Callable[[str], object], otherwise: 
     return lambda text: read(_checked(text, right(text), otherwise))
 
 
+# An unset variable of a shell is no place: Python would take it for the current folder.
+place = kind(str, str.strip, "no file or folder; leave it out, or name one")
+path = kind(Path, str.strip, "no file or folder; leave it out, or name one")
 natural = kind(int, str.isdecimal, "not a whole number of 0 or more")
 whole = kind(int, lambda text: text.isdecimal() and int(text) > 0, "not a whole number of 1 or more")
 port = kind(
