@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,8 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObje
             problem(f"mistake {id} has no text.")
         if without_text:
             continue
-        verdict = judge(exercise, _Observed(exercise.name, observations))
+        candidate: Any = SimpleNamespace(problem=None, sources=None, observe_all=lambda _, seen=observations: seen)
+        verdict = judge(exercise, candidate)
         if verdict.passed:
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
@@ -136,19 +138,6 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObje
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
-
-
-@dataclass(frozen=True)
-class _Observed:
-    """A candidate that has been observed on every case."""
-
-    name: str
-    observations: Sequence[Observation]
-    problem: None = None
-    sources: None = None
-
-    def observe_all(self, cases: Sequence[Case]) -> Sequence[Observation]:
-        return self.observations
 
 
 def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:

@@ -55,6 +55,9 @@ def kind(read: Callable[[str], Any], right: Callable[[str], object], otherwise: 
     return lambda text: read(_checked(text, right(text), otherwise))
 
 
+# An unset variable of a shell is no place: Python would take it for the current folder.
+place = kind(str, str.strip, "no file or folder; leave it out, or name one")
+path = kind(Path, str.strip, "no file or folder; leave it out, or name one")
 natural = kind(int, str.isdecimal, "not a whole number of 0 or more")
 whole = kind(int, lambda text: text.isdecimal() and int(text) > 0, "not a whole number of 1 or more")
 port = kind(
@@ -104,7 +107,7 @@ def threshold(text: str) -> tuple[float, bool]:
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
     _checked(
-        text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%"
+        text, 0 <= number <= (100 if percent else 1e6), "neither points, such as 12, nor a percentage, such as 80%"
     )
     return number, percent
 

@@ -7,7 +7,6 @@ alone.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import (
@@ -19,6 +18,8 @@ from grader.cli.arguments import (
     name_list,
     natural,
     or_none,
+    path,
+    place,
     points,
     port,
     positive,
@@ -64,21 +65,22 @@ SEED_OPTION = Option("--seed", "seed of the inputs (default: %(default)s)", type
 TIMEOUT = Option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = Option("--by", "the roster's column that names the folders", "COLUMN")
 CORE = Option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
-FOLDER = Option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
+FOLDER = Option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=path)
 
 GRADE = [
     Option(
         "paths",
         "a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
         "PATH",
+        place,
         nargs="*",
     ),
-    Option("--json", "write the results as JSON; '-' for standard output", "FILE"),
-    Option("--junit", "write JUnit XML, for a CI's test view", "FILE"),
-    Option("--markdown", "write a Markdown summary", "FILE"),
-    Option("--html", "write a self-contained page", "FILE"),
-    Option("--csv", "write a table, one row per submission", "FILE"),
-    Option("--gradescope", "write the results.json of a Gradescope autograder", "FILE"),
+    Option("--json", "write the results as JSON; '-' for standard output", "FILE", place),
+    Option("--junit", "write JUnit XML, for a CI's test view", "FILE", place),
+    Option("--markdown", "write a Markdown summary", "FILE", place),
+    Option("--html", "write a self-contained page", "FILE", place),
+    Option("--csv", "write a table, one row per submission", "FILE", place),
+    Option("--gradescope", "write the results.json of a Gradescope autograder", "FILE", place),
     Option(
         "--visibility",
         "when learners see what --gradescope writes (default: visible)",
@@ -94,9 +96,9 @@ GRADE = [
     isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),
 ]
 COLLECT = [
-    Option("sources", "an archive or a folder from Canvas, Moodle, Gradescope or GitHub", "SOURCE", Path, nargs="+"),
-    Option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", Path, required=True),
-    Option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", Path),
+    Option("sources", "an archive or a folder from Canvas, Moodle, Gradescope or GitHub", "SOURCE", path, nargs="+"),
+    Option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", path, required=True),
+    Option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", path),
     BY,
 ]
 CLASS = [
@@ -104,9 +106,9 @@ CLASS = [
         "folder",
         "one subfolder or notebook per learner, and class.toml, which sets what is not named here",
         "FOLDER",
-        Path,
+        path,
     ),
-    Option("--out", "the folder for the reports and the journal", "REPORTS", Path, required=True),
+    Option("--out", "the folder for the reports and the journal", "REPORTS", path, required=True),
     Option("--jobs", "submissions graded at once (default: one per core)", "N", whole),
     Option("--resume", "continue the run in REPORTS; what has been graded is kept", **SWITCH),
     Option("--scheduler", "a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs", "ADDRESS"),
@@ -121,7 +123,7 @@ CLASS = [
         "--weights",
         "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
         "FILE",
-        or_none(Path),
+        or_none(path),
         table=points,
     ),
     Option("--partial", "a failed exercise earns the share of its cases that agree (default: nothing)", **YES_OR_NO),
@@ -144,7 +146,7 @@ CLASS = [
         "without grading again; implies --resume",
         **SWITCH,
     ),
-    Option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(Path)),
+    Option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(path)),
     BY,
     Option("--assignment", "the assignment's name in the grade book; in Canvas 'Title (1234)'", "TITLE"),
     Option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
@@ -156,7 +158,7 @@ CLASS = [
     isolation_option("refuse to grade below this level (default: full); process, where you trust what was handed in"),
 ]
 MARK = [
-    Option("results", "the folder that `grader class` wrote to", "RESULTS", Path),
+    Option("results", "the folder that `grader class` wrote to", "RESULTS", path),
     Option("--port", "the port of the pages (default: a free one)", type=port, default=0),
 ]
 OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
@@ -178,12 +180,12 @@ WATCH = [
         "folder",
         "one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
         "FOLDER",
-        Path,
+        path,
         nargs="?",
     ),
     lessons_option("only these, such as 01,05", default=()),
     SEED_OPTION,
-    Option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
+    Option("--page", "also write a page of the room for a projector, such as room.html", "FILE", path),
     Option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
     TIMEOUT,
 ]
@@ -191,10 +193,10 @@ ROOM = [
     Option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
     Option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),
     Option("--address", "the address for learners, if it is that of a proxy or a tunnel", "URL", web_address),
-    Option("--journal", "the file that keeps the room (default: room-DATE.jsonl, here)", "FILE", Path),
+    Option("--journal", "the file that keeps the room (default: room-DATE.jsonl, here)", "FILE", path),
 ]
 RELEASE = [
-    Option("place", "a new or an empty folder", "DIR", Path),
+    Option("place", "a new or an empty folder", "DIR", path),
     lessons_option("these, such as 05, and all lessons before them (default: all)"),
     Option("--only", "leave out the lessons before those that --lessons names", **SWITCH),
     Option(

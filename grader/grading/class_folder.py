@@ -244,7 +244,7 @@ def _lessons(course: Course, files: Sequence[PackedFile], names: Mapping[bytes, 
 
 
 def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: as defining() has them."""
+    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: of lessons_by_exercise()."""
     metadata = _LESSON.search(data)
     lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
     if lesson in course.lessons():

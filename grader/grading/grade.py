@@ -6,8 +6,9 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from grader.course import references
@@ -22,7 +23,6 @@ from grader.submission.plan import Plan, RunCell
 from grader.submission.submission import Submission, empty_submission, lesson_of_name, read_submission
 from grader.util import libraries
 from grader.util.names import learner_name
-from grader.worker.values import Failure, Observation
 
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -86,7 +86,8 @@ def grade_submission(
     exercises: only these of the lessons' count; by default all.
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one is made for this submission.
-    deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
+    deadline: of the whole run; by default there is none.
+    on_progress: called after each lesson but the last, with the lessons so far.
     follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
     Raises:  InputError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
@@ -141,10 +142,10 @@ def grade(
 ) -> Report:
     """The report on several submissions, one after another.
 
-    begun:   called with each path before it is graded.
+    on_start: called with each path before it is graded.
     require: the least isolation to grade with, 'process' or 'full'.
     deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see Deadline.
-    done:    called after each lesson but the last, with all that is graded so far.
+    on_progress: called after each lesson but the last, with all that is graded so far.
     Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
     """
     paths, deadline = list(paths), Deadline(deadline_s)
@@ -183,18 +184,6 @@ def grade(
 
 def _needs_torch(submission: Submission) -> bool:
     return submission.mentions_torch or any(map(submission.course.needs_torch, submission.lessons))
-
-
-@dataclass(frozen=True)
-class _MissingCandidate:
-    """A candidate for which nothing was handed in, so that no process is needed."""
-
-    name: str
-    problem: Failure
-    sources: None = None
-
-    def observe_all(self, cases: Sequence[object]) -> list[Observation]:
-        return [Observation(failure=self.problem)]
 
 
 def counted_exercises(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
@@ -242,8 +231,8 @@ def _grade_lesson(
 
 
 def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
-    if not plan.own_texts:
-        return {name: _MissingCandidate(name, plan.missing(name)) for name in plan.exercises}
+    if not plan.own_texts:  # nothing was handed in, and no process is needed to say so
+        return {name: SimpleNamespace(problem=plan.missing(name), sources=None) for name in plan.exercises}
     rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
     sources = RemoteSources(sandbox.reader, plan.own_texts, rules, course.given_names)
     return sandbox.candidates(plan, sources)

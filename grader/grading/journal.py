@@ -132,7 +132,7 @@ class Journal(AbstractContextManager["Journal"]):
 
 def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    changes = scheme.differences(old, settings, set(settings) - {SET_BY})
+    changes = scheme.differences(old, settings, [key for key in settings if key != SET_BY])
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]

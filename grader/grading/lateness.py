@@ -14,6 +14,7 @@ from grader.course.course import Course
 from grader.grading.class_folder import ClassEntry
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import SubmissionReport, hundredths
+from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
@@ -113,14 +114,19 @@ def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, Co
     if table is None:
         return None
     work: dict[str, CollectedWork] = {}
+    paths = [Path(place, name).relative_to(folder).parts for place, _, names in os.walk(folder) for name in names]
+    here = {(sheet.guard(learner), sheet.guard("/".join(file))) for learner, *file in paths}  # as the table names them
     for row in table:
-        notes = work.setdefault(row["learner"] or "", CollectedWork())
-        file, state = row["file"] or "", row["state"] or ""
+        cell, file, state = (row[column] or "" for column in ("learner", "file", "state"))
+        notes = work.setdefault(cell, CollectedWork())
         lesson = lesson_of_name(course, Path(file))
         if lesson and lesson not in lessons:
             continue
         if state.startswith(BACKUPS):
             notes.older = True
+            if (cell, file) not in here:  # a later attempt took its place, under another name
+                notes.files.pop(file, None)
+                notes.paths.pop(file, None)
         else:  # a later row is of a later file
             notes.files[file] = bool(row["late"]), row.get("submitted") or ""
             notes.paths[file] = row.get("original") or ""

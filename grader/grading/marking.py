@@ -87,6 +87,9 @@ class Pages(JsonHandler):
             self.shown = self.marking.summary()
         except InputError as error:
             raise self.refuse(409, f"Nothing is shown or saved until this is fixed: {error}") from None
+        at = self.path_args[1]
+        if int(at) >= len(self.shown.labels) if at else self.request.method != "GET":
+            raise self.refuse(404, "There is no learner at this address.")
 
     def get(self, key: str, at: str) -> None:
         nonce = secrets.token_urlsafe(12)

@@ -101,7 +101,7 @@ def _entries(key: str, value: Any) -> dict[str, Any]:
 
 def _setting(key: str, value: Any) -> str:
     if value is False:
-        return f"--no-{key}"
+        return f"--no-{_flag(key).removeprefix('--')}"
     return _flag(key) if value is True else f"{_flag(key)} {_shown(key, value)}"
 
 

@@ -131,8 +131,8 @@ class LessonReport:
 
     points:  of each exercise, as the course or an instructor's weights have them.
     partial: whether an exercise that failed earns the share of its cases that agreed; else it earns nothing.
-    code:    of each exercise that was handed in, the learner's cell. by_hand: marks that a person gave, by exercise.
-    through: of those that pass with the course's answers to others, which others, and the share of the points that this earns.
+    code:    of each exercise that was handed in, the learner's cell. hand_marks: what a person gave, by exercise.
+    follow_through: of those that pass with the course's answers to others, which others, and the share of the points that this earns.
     score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
     or table that takes it for 0 fails in its tests.
     """
@@ -180,7 +180,7 @@ class SubmissionReport:
 
     attention: sentences for whoever grades, on what to look at before the marks are used. late: what the platform says of the time
     when it was handed in, where that was too late; else ''. penalty: the points that this costs, as far as there are so many. score: None
-    where an exercise could not be graded; before: without the penalty.
+    where an exercise could not be graded; unpenalized_score: without the penalty.
     """
 
     name: str

@@ -63,7 +63,7 @@ def explain(query: str | None, current: str | None = None) -> Display:
         return _list([(query, _ids([course.exercise(query)]))], query)
     lessons = course.lessons()
     if query is not None:
-        lessons = tuple(name for name in lessons if str(query) in (name, name[:2], name[:2].lstrip("0")))[:1]
+        lessons = tuple(name for name in lessons if str(query) in (name, name[:2], str(int(name[:2]))))[:1]
     if not lessons:
         return _explain_ids([id.strip() for id in str(query).split("+")])
     titles = {name: f"{name[:2]} · {course.lesson(name).title}" for name in lessons}

@@ -13,6 +13,7 @@ from grader.submission.ipynb import ROLES
 
 Cell = dict[str, Any]
 _BY_TEXT = re.compile(r"^[a-z]+-[0-9a-f]{12}(-\d+)?$")  # an id made of what the cell was
+_GENERATED = re.compile(r"way|install|opened-alone|predict-\d\d-\d+")  # ids of cells without a note of what they were
 _NUMBER = re.compile(r"[-−]?\d[\d.,]*")
 
 
@@ -99,6 +100,13 @@ def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
     original = _about(cell, "text")
     if marked and original:
         return digest(text) != original
+    if marked and same is None:  # a copy of a cell of _GENERATED has another id
+        return not _GENERATED.fullmatch(cell.get("id", ""))
+    if marked and same is not None and _GENERATED.fullmatch(same["id"]):
+        # Its lines may end otherwise: by a version of the course, or a choice.
+        begin = {line.strip("# ←")[:7] for line in text_of(same).splitlines()}
+        lines = (line.strip("# ←") for line in text.splitlines() if line.strip())
+        return any(line[:7] not in begin and not line.startswith("[") for line in lines)
     if digest(text) in cell.get("id", ""):
         return False
     if cell["cell_type"] == "code" and _BY_TEXT.search(cell.get("id", "")):
@@ -136,7 +144,8 @@ def _as_own(cell: Cell, same: Cell | None) -> Cell | None:
 
 
 def _beginning(cell: Cell) -> str:
-    line = next(line.strip(" #*>-") for line in text_of(cell).splitlines() if line.strip(" #*>-"))
+    words = (line.strip(" #*>-") for line in text_of(cell).splitlines())
+    line = next(filter(None, words), text_of(cell).strip())
     return f"“{line[:40]}…”" if len(line) > 40 else f"“{line}”"
 
 
@@ -154,7 +163,7 @@ def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[C
         id = cell.get("id") or "added"
         stem, number = id[:58], 1
         # The course's ids are for its own cells.
-        while id in taken or number == 1 and _role(cell) == "" and id in by_id:
+        while id in taken or _role(cell) == "" and id in by_id:
             number += 1
             id = f"{stem}-{number}"
         taken.add(id)

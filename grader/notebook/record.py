@@ -53,7 +53,9 @@ def default_path(here: Path | None = None) -> Path:
     named = os.environ.get(PROGRESS_ENV)
     if named:
         return Path(named).expanduser()
-    here = here or Path.cwd()
+    with contextlib.suppress(FileNotFoundError):  # the notebook's folder was removed: then nothing can be written there
+        here = here or Path.cwd()
+    here = here or Path()
     if not has_lessons(here):
         if has_lessons(here / "notebooks"):
             here = here / "notebooks"

@@ -6,6 +6,7 @@ kernel that was restarted has an answer to `check(...)` before anything ran; `li
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.notebook.display import ipython
+from grader.util.errors import InputError
 
 
 def attach() -> Any:
@@ -83,7 +85,11 @@ def _is_foreign(shell: Any) -> bool:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        print(f"This line cannot be read: {error}. A name with a quotation mark in it has to stand between others.")
+        return
     if advice := _before_reset(words):
         print(advice)
         return
@@ -106,11 +112,18 @@ def _grader(line: str) -> None:
 
 
 def _before_reset(words: list[str]) -> str:
-    """What is to be done before `%grader reset`, as before reset(); '' for nothing."""
+    """What is to be done before `%grader reset`, as before reset(); '' for nothing. Options may be shortened, and come first."""
     from grader.notebook.kernel_course import kernel_course
     from grader.notebook.resetting import save_advice
 
-    if words[:1] != ["reset"] or "--confirm" not in words:
+    if words[:1] != ["reset"] or not any(word.startswith("--con") for word in words):
         return ""
-    lessons = kernel_course().exercises.items()
-    return next((save_advice(name) for name, exercises in lessons if words[1] in (name, name[:2], *exercises)), "")
+    lessons = set()
+    for word in words[1:]:
+        with contextlib.suppress(InputError):
+            exercise = word in kernel_course().exercise_names()
+            read = (
+                kernel_course().lesson_of if exercise else importlib.import_module("grader.cli.arguments").lesson_name
+            )
+            lessons.add(read(word))
+    return next(filter(None, map(save_advice, sorted(lessons))), "")

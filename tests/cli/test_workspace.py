@@ -14,6 +14,7 @@ import pytest
 from grader.course.course import GLOSSARY, open_course
 from grader.course.stubs import digest, encode, learner_notebook
 from grader.notebook import workspace
+from grader.notebook.merge import merge
 from grader.submission.submission import read_submission
 from grader.util.errors import WorkspaceError
 from tests import small_lesson as small
@@ -199,6 +200,39 @@ def test_update_keeps_what_was_written_in_a_cell_that_the_course_rewrote(place, 
     newer(monkeypatch, ("print(np.arange(3).sum())", "print(np.arange(5).sum())"))
     assert workspace.update(small.NAME, place).beginnings == ("“print(np.arange(7).sum())”",)
     assert {"print(np.arange(7).sum())", "print(np.arange(5).sum())"} <= set(texts(place))
+
+
+GENERATED = {  # of the real course: cells of which no note says what they were
+    "way": "[02 · Another lesson](02_another.ipynb) →",
+    "install": '%pip install -q "attention-course @ git+https://elsewhere.example"',
+    "opened-alone": "**Opened alone, as in a browser?** Run the next line.",
+    "predict-01-1": 'from grader import predict\n\npredict("01.1", "AB", "B")',
+}
+
+
+@pytest.mark.parametrize("id", GENERATED)
+def test_what_was_written_over_a_cell_that_the_course_makes_by_itself_is_kept(id):
+    ours = open_course().handout_notebook("01_three_tokens")["cells"]
+    theirs = copy.deepcopy(ours)
+    mine = cell({"cells": theirs}, id)
+    mine["source"] = GENERATED[id].splitlines(True)
+    assert merge(theirs, ours)[0] == ours  # as another version of the course has it, or a choice that the record keeps
+    for source, new_id in (("my own words", id), (f"{GENERATED[id]}\n\nmy own words", id), ("my own words", "a-copy")):
+        mine["source"], mine["id"] = source.splitlines(True), new_id
+        merged, _, beginnings = merge(theirs, ours)
+        assert sum("my own words" in "".join(each["source"]) for each in merged) == len(beginnings) == 1
+        assert merge(merged, ours)[0] == merged
+
+
+def test_a_change_without_a_word_is_told_too():
+    ours = [{**added("a = 1", "x"), "metadata": {"grader": {"role": "demo", "text": digest("a = 1")}}}]
+    assert merge([{**ours[0], "source": ["#"]}], ours)[2] == ("“#”",)
+
+
+def test_an_added_cell_takes_no_id_of_the_course_s():
+    ours = [{**added(id, id), "metadata": {"grader": {"role": "demo"}}} for id in ("x", "x-2")]
+    merged = merge([added("mine", "x"), *ours], ours)[0]
+    assert [each["id"] for each in merged] == ["x-3", "x", "x-2"] and merge(merged, ours)[0] == merged
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
+from grader.course.course import open_course
+from grader.grading import lateness
 from grader.grading.class_folder import entries
 from grader.grading.collecting import attempts, collection, sources
 from grader.grading.collecting.recognition import metadata
@@ -400,6 +402,17 @@ def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, c
     assert entries(collected)[1] == []
 
 
+def test_what_is_no_longer_late_is_told_so(tmp_path):
+    """The platform's time limit was moved: the same file has another name. The attempt before it stays what it was."""
+    first, second = (f"_4711_81500_{LESSON}.ipynb", "first"), (f"_4711_81501_{LESSON}.ipynb", "second")
+    for at, (mark, (name, said)) in enumerate((("_LATE", first), ("_LATE", second), ("", second), ("_LATE", first))):
+        assert collect(tmp_path, packed(tmp_path / f"{at}.zip", {f"lovelaceada{mark}{name}": said}), CANVAS) == 0
+    rows = [(row["state"], row["late"]) for row in lateness.rows(tmp_path / "collected")]
+    assert rows == [("placed", "late"), (f"{FIRST}/{LESSON}.ipynb", "late"), ("placed", "late"), ("placed", "")]
+    notes = lateness.read(open_course(), tmp_path / "collected", [LESSON])["ada.lovelace"]
+    assert notes.files == {f"{LESSON}.ipynb": (False, "")} and "LATE" not in notes.paths[f"{LESSON}.ipynb"]
+
+
 def test_an_older_download_does_not_take_the_place_of_a_later_one(tmp_path):
     new = laid(tmp_path / "new", {"ada/a.ipynb": "new"})
     old = laid(tmp_path / "old", {"ada/a.ipynb": "old"})
@@ -407,6 +420,15 @@ def test_an_older_download_does_not_take_the_place_of_a_later_one(tmp_path):
     assert collect(tmp_path, new) == 0 and collect(tmp_path, old) == 0 and collect(tmp_path, old) == 0
     date = time.strftime("%Y-%m-%d-%H%M%S", time.localtime((old / "ada" / "a.ipynb").stat().st_mtime))
     assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", f"backups/ada/{date}/a.ipynb": "old"}
+
+
+def test_an_attempt_that_was_handed_in_again_is_kept_once(tmp_path):
+    for at, said in enumerate(("A", "B", "A", "C")):
+        file = laid(tmp_path / str(at), {"ada/a.ipynb": said}) / "ada" / "a.ipynb"
+        os.utime(file, (1e9 + at * 1e4,) * 2)
+        assert collect(tmp_path, tmp_path / str(at)) == 0
+    got = tree(tmp_path / "collected")
+    assert got["ada/a.ipynb"] == "C" and sorted(got.values()) == ["A", "B", "C"]
 
 
 def lesson(number: str, said: str) -> str:
@@ -517,6 +539,17 @@ def test_another_assignment_s_lessons_stay(tmp_path, capsys):
         "ada.lovelace/notes.pdf": "?",
         f"{FIRST}/a.ipynb": lesson("01", "old"),
     }
+
+
+@pytest.mark.parametrize("one, two", [("-one.ipynb", "=two.ipynb"), ("one  a.ipynb", "two  a.ipynb")])
+def test_a_name_that_the_table_has_otherwise_belongs_to_its_download_too(tmp_path, one, two):
+    """A formula's sign and spaces in a row: a spreadsheet may open the table."""
+    downloads = [{one: lesson("01", "old")}, {two: lesson("02", "old")}, {"new.ipynb": lesson("01", "new")}]
+    for at, files in enumerate(downloads):
+        assert collect(tmp_path, handed_in(tmp_path, f"{at}.zip", files, at)[0], CANVAS) == 0
+    there = {"new.ipynb": lesson("01", "new"), two.replace("=", "-"): lesson("02", "old")}
+    got = {name.partition("/")[2]: text for name, text in tree(tmp_path / "collected").items() if name[0] == "a"}
+    assert {name.replace("=", "-"): text for name, text in got.items()} == there
 
 
 def test_a_resubmission_that_cannot_be_written_leaves_the_older_one(tmp_path, capsys, monkeypatch):

@@ -154,7 +154,10 @@ def test_only_this_page_with_its_key_saves(browser):
         status, said = browser.ask("GET", path)
         assert status == 404 and "ada" not in said
         assert browser.ask("POST", path, "{}", Origin=browser.origin, **TYPE)[0] == 404
-    assert browser.ask("GET", f"{browser.path}7")[0] == 500 and browser.save("1", exercise="no_such")[0] == 409
+    for method, who in (("GET", "99"), ("POST", "99"), ("POST", "")):
+        status, said = browser.ask(method, f"{browser.path}{who}", "{}", Origin=browser.origin, **TYPE)
+        assert status == 404 and "no learner at this address" in said
+    assert browser.save("1", exercise="no_such")[0] == 409
     assert not browser.file.exists()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from grader.cli import main, options
 from grader.course.course import open_course
+from grader.grading import lateness, scheme
 from grader.grading.collecting.recognition import commit_time
 from grader.grading.journal import load
 from grader.grading.lateness import CollectedWork
@@ -100,6 +101,8 @@ def test_the_report_says_what_counted_and_where_it_was_set(graded, place, tmp_pa
         ]
     )
     assert "penalty 2 points a day (--penalty)" in (tmp_path / "out" / "report.html").read_text()
+    others = {"seed_per_learner": False, "set_by": {"seed_per_learner": "class.toml, line 1"}}
+    assert ": no-seed-per-learner (class.toml" in scheme.describe_choices(others)
     assert json.loads((tmp_path / "out" / "report.json").read_text())["notes"][0] == told
 
 
@@ -139,6 +142,7 @@ def test_what_is_changed_in_the_file_is_a_change_of_the_run_and_so_is_what_no_lo
         ),
         ("grace = 15", "line 1: '15' is not a duration such as '15 min'"),
         ("penalty = '120%'", "line 1: '120%' is neither points, such as 12, nor a percentage"),
+        ("penalty = inf", "line 1: 'inf' is neither points"),
         ("lessons = ['33']", "line 1: there is no lesson '33'"),
         ("exercises = ['softmax_row']", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
         ("[weights]\nsoftmax_rows = 1\nsoftmax_row = 2", "line 3: there is no exercise 'softmax_row'"),
@@ -252,6 +256,23 @@ def test_a_file_of_another_lesson_makes_nobody_late(graded, place, tmp_path):
         file.write(f"ada.lovelace,{SECOND}.ipynb,placed,,2026-11-01 09:30:00+00:00\n")
     assert graded(place, tmp_path / "out", "--due", "2026-10-01T09:30Z", "--penalty", "1") == 0
     assert [one["late"] for one in table(tmp_path / "out" / "grades.csv")] == ["", ""]
+
+
+def test_an_attempt_that_was_replaced_makes_nobody_late(place):
+    backup = "backups/ada.lovelace/2026-10-01-080000"
+    rows = [("old", "placed", "late"), ("old", f"{backup}/old.ipynb", "late"), ("new", "placed", "")]
+    rows += [
+        ("'-a b", "placed", "late"),
+        ("'-a b", f"{backup}-2/-a  b.ipynb", ""),
+    ]  # an older download, collected later
+    (place / "collected.csv").write_text(
+        "learner,file,state,late,original\n"
+        + "".join(f"ada.lovelace,{name}.ipynb,{state},{late},{name}\n" for name, state, late in rows)
+    )
+    (place / "ada.lovelace" / "-a  b.ipynb").touch()
+    notes = lateness.read(open_course(), place, [FIRST])["ada.lovelace"]
+    assert notes.files == {"new.ipynb": (False, ""), "'-a b.ipynb": (True, "")} and notes.older
+    assert notes.paths == {"new.ipynb": "new", "'-a b.ipynb": "'-a b"}
 
 
 # --- a commit's date -------------------------------------------------------------------------

@@ -170,6 +170,10 @@ def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
     watcher = watching()
     room = until(watcher, idle)
     assert sorted(room.learners[0].lessons) == [toy.NAME, "02_second"]
+    save(tmp_path, toy.solved(), "02_second.ipynb")  # another lesson's notebook under its name
+    until(watcher, lambda room: idle(room) and list(room.learners[0].lessons) == [toy.NAME])
+    save(tmp_path, {**toy.notebook([], "02_second")}, "02_second.ipynb")
+    until(watcher, lambda room: idle(room) and len(room.learners[0].lessons) == 2)
     path.rename(tmp_path / "mine 01_toy.ipynb")
     other.unlink()
     room = until(watcher, lambda room: idle(room) and "02_second" not in room.learners[0].lessons)

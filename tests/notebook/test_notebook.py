@@ -338,6 +338,8 @@ def test_explain_tells_a_mistake_and_suggests_ids():
         "explain() lists all of them."
     )
     assert "SM1" in str(explain()) and "TT34" in str(explain())
+    assert str(explain(0)) == str(explain("0")) == str(explain("00")) and "HL1" in str(explain(0))
+    assert "No mistake has the id ''." in str(explain(""))
 
 
 def test_explain_lists_the_mistakes_of_an_exercise_and_not_which_one_applies():

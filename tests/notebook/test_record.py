@@ -140,6 +140,17 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):
     assert note.startswith("Progress cannot be ") and note.endswith("; it is kept only until this kernel ends.")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no folder is removed there in which a process works")
+def test_a_folder_that_was_removed_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.delenv(module.PROGRESS_ENV, raising=False)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    record = Record(default_path())
+    record.add_attempt("softmax", "a", "passed")
+    assert record.entry("softmax").passed and "cannot be written" in record.take_notes()[0]
+
+
 def test_a_full_disk_loses_nothing(path, monkeypatch):
     record = Record(path)
     record.add_attempt("softmax", "a", "failed")

@@ -271,6 +271,7 @@ def test_a_notebook_of_somebody_elses_keeps_its_errors(cells):
 
 def test_the_command_is_a_magic(cells):
     assert cells.run("%grader explain SM1").startswith("SM1: Softmax ran over the queries")
+    assert cells.run("%grader grade ada's.ipynb").startswith("This line cannot be read: No closing quotation.")
 
 
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
@@ -431,8 +432,9 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
 def test_the_magic_resets_nothing_before_the_notebook_is_saved(cells, tmp_path):
     notebook = open_course().pristine("01_three_tokens")
     (tmp_path / "01_three_tokens.ipynb").write_text(workspace.encode(notebook))
-    for what in ("softmax_rows", "01"):
-        assert "Save the notebook first" in cells.run(f"%grader reset {what} --confirm abc123")
+    ways = ("softmax_rows --confirm abc123", "01 --confirm abc123", "1 --confirm=abc123", "--conf abc123 01")
+    for way in (*ways, "01_three_tokens.ipynb --confirm abc123"):
+        assert "Save the notebook first" in cells.run(f"%grader reset {way}"), way
 
 
 def test_reset_without_the_file_offers_the_stub(cells):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.grading.class_folder import lesson_of, lessons_by_exercise
+from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
@@ -32,10 +33,12 @@ SAME_TIME_S = SAME_TIME_NS / 1e9
 class Placement:
     """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
 
-    replaced: the paths of what it took the place of; aside: where these are now, below the class's folder.
+    stands: whether 'same' is what counts, and no backup. replaced: the paths of what it took the place of; aside: where these are now,
+    below the class's folder.
     """
 
     state: str
+    stands: bool = False
     replaced: tuple[Parts, ...] = ()
     aside: str = ""
 
@@ -43,7 +46,8 @@ class Placement:
 class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
-    sources: of each file that was collected, from which download, when. Files of one download are one attempt.
+    sources: of each file that was collected, by its cell in collected.csv, from which download, when. Files of one download are one
+    attempt.
     Raises: LinkError where a link stands on the way.
     """
 
@@ -69,7 +73,7 @@ class LearnerFolder:
         old = self._superseded(new)
         try:
             if latest and old == new and _same_files(self.home, self.incoming, new):
-                return Placement("same")
+                return Placement("same", stands=True)
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
                 if self._backup_of(self.incoming, new):
@@ -77,7 +81,7 @@ class LearnerFolder:
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
             aside = self._back_up(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
-            return Placement("placed", tuple(old), aside)
+            return Placement("placed", replaced=tuple(old), aside=aside)
         finally:
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.backups, self.backups.parent):
@@ -94,7 +98,7 @@ class LearnerFolder:
         """The files that are there of attempts at one of these lessons, or with one of these paths; sorted."""
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
-            attempts.setdefault(self.sources.get("/".join(parts), ("", "")), []).append(parts)
+            attempts.setdefault(self.sources.get(sheet.guard("/".join(parts)), ("", "")), []).append(parts)
         lessons = _lessons(self._course, self.incoming, new)
         superseded = []
         for old in attempts.values():

@@ -171,9 +171,9 @@ class Collection:
     ) -> None:
         """latest: whether no other attempt of this download comes after it."""
         rows = {
-            row["file"]: row
+            sheet.guard(row["file"] or ""): row
             for row in (*self._before, *self._rows)
-            if row["learner"] == learner.name and row["state"] == "placed"
+            if sheet.guard(row["learner"] or "") == sheet.guard(learner.name) and row["state"] == "placed"
         }
         origins = {file: (row["source"], row["collected"]) for file, row in rows.items()}
         copied: dict[Parts, SubmittedFile] = {}
@@ -195,7 +195,7 @@ class Collection:
         if placement.aside:
             learner.replaced.append(placement.aside)
             for file in map("/".join, placement.replaced):
-                row = rows.get(file, {"file": file, "learner": learner.name})
+                row = rows.get(sheet.guard(file), {"file": file, "learner": learner.name})
                 self._rows.append(row | {"state": f"{placement.aside}/{file}", "collected": self._time})
         for parts, one in copied.items():
             file, state = "/".join(parts), placement.state
@@ -204,7 +204,9 @@ class Collection:
                 learner.kept.append(state)
             else:
                 (learner.same if state == "same" else learner.placed).append(file)
-            late = "late" if one.late else ""
+            late, known = "late" if one.late else "", rows.get(sheet.guard(file), {})
+            if placement.stands and (known.get("late") or "", known.get("submitted") or "") != (late, one.submitted):
+                state = "placed"  # no other file, but the platform says of it what it did not say before
             values = (learner.name, file, state, late, source, one.member.name, self._time, one.submitted)
             self._rows.append(dict(zip(COLUMNS, values, strict=True)))
 

@@ -144,7 +144,7 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
 def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled]:
     """The exercises as on the page for a projector, with who is at each; below, what the room gets wrong."""
     learners = board_of(room).learners
-    at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
+    at_work = lessons_at_work(course, learners) or sorted({name for one in room.learners for name in one.lessons})
     frequent = common_failures(learners)[:MISTAKES]
     yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
     most = max(height - len(frequent) - 3, 3)

@@ -116,6 +116,14 @@ class _Known:
     latest: str = ""
     turn: int = 0  # of the notebook that was ordered last
 
+    def leave(self, lesson: str) -> None:
+        """One notebook of a lesson is gone, or is another lesson's now: a copy counts, or nothing is left of it."""
+        copies = [file for file in self.files.values() if file.lesson == lesson]
+        for file in copies:
+            file.graded = None  # it may count now
+        if not copies:
+            self.lessons = {name: report for name, report in self.lessons.items() if name != lesson}
+
     @property
     def notes(self) -> Iterator[str]:
         for file in self.files.values():
@@ -202,9 +210,11 @@ class Watcher:
         if result.lesson is None:
             return None
         name, before = result.lesson.name, known.lessons.get(result.lesson.name)
-        file.lesson = name
+        left, file.lesson = file.lesson, name
         file.slow = any(verdict.status == "timeout" for verdict in result.lesson.verdicts)
         known.lessons = dict(sorted({**known.lessons, name: result.lesson}.items()))
+        if left not in ("", name):
+            known.leave(left)
         known.latest = name if again else known.latest
         return News(learner_name(task.learner.name), result.lesson, before, result.seconds)
 
@@ -234,17 +244,12 @@ class Watcher:
         self._threads.add(Task((state.slow, known.turn, next(self._count)), learner, file), threads)
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
-        """Drops notebooks that are gone, and lessons that no notebook of the learner holds any more."""
+        """Drops notebooks that are gone."""
         known = self._known[learner]
         for path in [path for path in known.files if path not in there]:
             known.files[path].gone += 1
             if known.files[path].gone >= GONE_POLLS:
-                lesson = known.files.pop(path).lesson
-                copies = [file for file in known.files.values() if file.lesson == lesson]
-                for file in copies:
-                    file.graded = None  # it may count now
-                if not copies:
-                    known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
+                known.leave(known.files.pop(path).lesson)
         if not known.files:
             del self._known[learner]
 
