@@ -74,7 +74,7 @@ def seen(browser, tmp_path_factory) -> dict:
 def test_the_core_asks_for_nothing_that_a_hosted_notebook_has_of_its_own():
     core = closure(line for line in requires("attention-course") if "extra ==" not in line)
     assert not core & HEAVY
-    assert {"numpy", "matplotlib", "nbformat", "rich", "psutil", "safetensors"} <= core
+    assert {"numpy", "matplotlib", "nbformat", "pygments", "psutil", "safetensors"} <= core
 
 
 # What hosted notebooks had at the end of 2025, IPython 7.34 among it: the wheel's core went beside these and every cell of lesson 02 ran.
@@ -83,7 +83,7 @@ COLAB_FOLDER = {
     "matplotlib": "3.10.0",
     "nbformat": "5.10.4",
     "jinja2": "3.1.6",
-    "rich": "13.9.4",
+    "pygments": "2.19.2",
     "psutil": "5.9.5",
     "safetensors": "0.6.2",
     "packaging": "25.0",
@@ -128,7 +128,7 @@ def test_all_that_make_lab_installed_before_the_split_is_in_its_extras():
         "nbformat",
         "numpy",
         "psutil",
-        "rich",
+        "pygments",
         "safetensors",
         "torch",
     }

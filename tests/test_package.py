@@ -37,7 +37,7 @@ def python(program: str, **environment: str) -> str:
 
 def test_importing_check_loads_neither_torch_nor_a_lesson():
     loaded = python("import sys; from grader import check; print(*sorted(sys.modules))").split()
-    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "course_0.05_numpy_to_pytorch"):
+    for name in ("torch", "matplotlib", "pygments", "jupytext", "nbformat", "course_0.05_numpy_to_pytorch"):
         assert name not in loaded
 
 

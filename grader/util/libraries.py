@@ -19,7 +19,7 @@ _EXTRAS = {
         ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"),
         "attention-course[lab]",
     ),
-    **{name: name for name in ("matplotlib", "nbformat", "psutil", "rich", "safetensors")},
+    **{name: name for name in ("matplotlib", "nbformat", "psutil", "pygments", "safetensors")},
 }
 
 
