@@ -49,6 +49,7 @@ FEWER_STEPS = {
         ("def descend(rule, seed, steps=400,", "def descend(rule, seed, steps=9,"),
         ("assert np.mean(downhill) > 0.85", ""),
     ),
+    "17_todays_block": (("def losses(network, steps=600):", "def losses(network, steps=20):"),),
     "18_reading_heads": (("for _ in range(200):", "for _ in range(3):"),),
 }
 
