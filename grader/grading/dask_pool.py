@@ -95,7 +95,7 @@ def course_digest(course: Course) -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for top in (package, course.root / "solutions"):
-        for parts in sorted(_sources(top)):  # by folders: "a/b.py" stands before "a-b/c.py"
+        for parts in sorted(_sources(top)):  # as paths are sorted, folder by folder
             digest.update("/".join(parts).encode() + b"\0" + top.joinpath(*parts).read_bytes())
     return digest.hexdigest()[:16]
 
