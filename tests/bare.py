@@ -29,20 +29,7 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     venv.create(place, with_pip=False)
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
     executable = python_of(place)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        f"--python={executable}",
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-        "--quiet",
-        str(wheel),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    install(wheel, executable)
     (about,) = packages.glob("attention_course-*.dist-info/METADATA")
     lines = [
         line.removeprefix("Requires-Dist: ")
@@ -52,6 +39,23 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     for name in closure([*lines, *more], platform):
         link(name, packages)
     return executable
+
+
+def beside_ours(place: Path, wheel: Path) -> Path:
+    """A new environment with the wheel and, of this environment, the libraries. Returns: its interpreter."""
+    venv.create(place, with_pip=False)
+    install(wheel, python_of(place))
+    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+    (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
+    return python_of(place)
+
+
+def install(wheel: Path, executable: Path) -> None:
+    """Puts a wheel into an environment. By uv, which takes a fifth of pip's time; test_release_setup.py has pip install wheels."""
+    command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(executable)]
+    alone = ["--no-deps", "--offline", "--no-cache", "--quiet", str(wheel)]
+    done = subprocess.run([*command, *alone], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
 
 
 def closure(requirements: Iterable[str], platform: str = sys.platform) -> set[str]:

@@ -27,6 +27,8 @@ from grader.notebook.kernel_course import kernel_course
 from grader.util import libraries
 from tests.passed_before import PassedBefore, digest
 
+libraries.import_nbformat()  # jupytext and nbval would import it in its whole time
+
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()
 WHOLE_GRID = bool(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from pathlib import Path
 
 import jupytext
@@ -115,6 +116,7 @@ EXERCISE = Exercise(
 LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")
 
 
+@cache
 def cells(text: str = SOURCE) -> tuple[Cell, ...]:
     """The cells of a source, as course.cells gives them for a file."""
     heads = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]

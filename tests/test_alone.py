@@ -17,6 +17,7 @@ from grader.grading.grade import grade_submission
 from grader.notebook import record
 from tests.bare import environment
 from tests.conftest import ROOT, WHOLE_GRID
+from tests.shorter import with_fewer_steps
 from tests.test_core import LESSONS, run
 
 SOME = LESSONS if WHOLE_GRID else ["01_three_tokens", "13_attention_backward"]
@@ -26,10 +27,14 @@ ADDRESS = "https://github.com/someone/attention"
 def stripped(lesson: str) -> dict:
     """The solved notebook of a learner after a service took away ids, metadata and nbformat's newest version."""
     cells = []
-    for cell in open_course().handout_notebook(lesson)["cells"]:
-        about, text = cell["metadata"]["grader"], "".join(cell["source"])
-        if about["role"] == "exercise":
-            text = references.solution_text(open_course(), about["exercise"])
+    whole = open_course().handout_notebook(lesson)["cells"]
+    texts = [
+        references.solution_text(open_course(), cell["metadata"]["grader"]["exercise"])
+        if cell["metadata"]["grader"]["role"] == "exercise"
+        else "".join(cell["source"])
+        for cell in whole
+    ]
+    for cell, text in zip(whole, with_fewer_steps(lesson, texts)):
         kept = {"cell_type": cell["cell_type"], "metadata": {}, "source": text}
         cells.append(kept if cell["cell_type"] == "markdown" else {**kept, "outputs": [], "execution_count": None})
     return {"cells": cells, "metadata": {"colab": {"provenance": []}}, "nbformat": 4, "nbformat_minor": 0}

@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def names_in(path: Path) -> set[str]:
     return names
 
 
+@cache
 def modules() -> dict[str, set[str]]:
     """By a module's last name, what the modules of that name define; a package has its modules, too."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -52,9 +54,6 @@ def modules() -> dict[str, set[str]]:
     # `figures` finds the lessons' own.
     found["figures"] |= {path.parent.name[3:] for path in (ROOT / "solutions").glob("[0-9][0-9]_*/figures.py")}
     return found
-
-
-MODULES = modules()
 
 
 def prose(source: str) -> Iterator[str]:
@@ -78,8 +77,8 @@ def dead(text: str) -> list[str]:
     for module, name in re.findall(r"(?<![\w./])([a-z]\w+)\.([A-Za-z]\w*)", text):
         if module in LIBRARIES or name == "NAME":
             continue
-        if module in MODULES and name not in ENDINGS:
-            missing += [f"{module}.{name}"] * (name not in MODULES[module])
+        if module in modules() and name not in ENDINGS:
+            missing += [f"{module}.{name}"] * (name not in modules()[module])
         elif name[0].isupper():
             missing.append(f"{module}.{name}")
     return missing

@@ -55,7 +55,8 @@ def test_a_kernel_is_counted_by_the_formula(figures, solved):
     tiles = t // queries
     assert figures.kernel_traffic(solved.triton_attention, *shapes) == (4 * 2 * (2 * t * d + tiles * 2 * t * d), 1)
     causal = sum(2 * (one + 1) * queries * d for one in range(tiles))
-    assert figures.kernel_traffic(solved.triton_attention, *shapes, causal=True) == (4 * 2 * (2 * t * d + causal), 1)
+    one_head = [(1, 1, t, d)] * 3  # an interpreter takes its time
+    assert figures.kernel_traffic(solved.triton_attention, *one_head, causal=True) == (4 * (2 * t * d + causal), 1)
     assert figures.kernel_traffic(solved.triton_add, (1000,), (1000,)).bytes == 3 * 4000
 
 

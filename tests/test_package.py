@@ -17,6 +17,7 @@ import pytest
 from grader.course import references
 from grader.course.course import GLOSSARY, open_course
 from tests import own_course
+from tests.bare import beside_ours
 from tests.conftest import ROOT
 
 COURSE = open_course()
@@ -85,26 +86,7 @@ def alone(wheel, tmp_path_factory) -> Path:
 
 def installed(wheel: Path, place: Path) -> Path:
     """The command `grader` of a fresh environment that has this wheel and the libraries of ours."""
-    venv.create(place, with_pip=False)
-    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
-    outside = [path for path in sys.path if path.endswith("-packages")]
-    (packages / "libraries.pth").write_text("\n".join(outside) + "\n")
-    executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        f"--python={executable}",
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-        "--quiet",
-        "--ignore-installed",
-        str(wheel),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    executable = beside_ours(place, wheel)
     return executable.with_name("grader" + executable.suffix)
 
 

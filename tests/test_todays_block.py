@@ -15,6 +15,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.data import smollm2
 from tests import llama
+from tests.shorter import with_fewer_steps
 
 NAME = "17_todays_block"
 ANSWERS = open_course().module(f"{NAME}.zoo.answers")
@@ -212,7 +213,9 @@ def ran(notebook: dict) -> list[str]:
 def solved_notebook() -> dict:
     """The solved lesson; its quoted numbers left out, which need the weights."""
     notebook = solution_notebook(open_course(), NAME)
-    notebook["cells"] = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    texts = with_fewer_steps(NAME, ["".join(cell["source"]) for cell in cells])
+    notebook["cells"] = [{**cell, "source": text.splitlines(True)} for cell, text in zip(cells, texts)]
     return notebook
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+# nbformat imports a library that compiles 38 grammars of web addresses, for 1.5 s, and does without it where it is not there.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 project = "Attention, one step at a time"
 extensions = ["myst_nb", "mathml", "terms"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from grader.course import prose
 from grader.course.course import Course
+from grader.util import libraries
 
 START_TIMEOUT_S = 120
 CELL_TIMEOUT_S = 180
@@ -126,12 +127,10 @@ class _Outputs:
             self._add_output(message)
 
     def _add_output(self, message: dict[str, Any]) -> None:
-        from nbformat.v4 import output_from_msg
-
         if self._clear_next:
             self.outputs.clear()
             self._clear_next = False
-        output = output_from_msg(message)
+        output = libraries.import_nbformat().v4.output_from_msg(message)
         before = self.outputs[-1] if self.outputs else {}
         if output["output_type"] == "stream" and before.get("name") == output["name"]:
             before["text"] += output["text"]  # where a kernel cuts a stream is chance

@@ -20,7 +20,7 @@ from grader.course.stubs import encode
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
-from grader.util import links
+from grader.util import libraries, links
 from grader.util.command import command_name
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
@@ -198,8 +198,7 @@ def update(lesson: str, place: Path) -> Change:
 
 def _read(path: Path) -> dict[str, Any]:
     """A notebook in the current format, its sources as lists of lines, as `build` writes them."""
-    import nbformat
-
+    nbformat = libraries.import_nbformat()
     data = _bytes(path)
     if data is None:
         raise WorkspaceError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")

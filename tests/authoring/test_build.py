@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 
 from grader.authoring import build, kernel, teaching
@@ -16,8 +15,11 @@ from grader.authoring.lint import proofread
 from grader.cli import author, main
 from grader.course import stubs
 from grader.course.course import open_course
+from grader.util import libraries
 from grader.util.errors import AuthorError, LintError
 from tests import small_lesson as small
+
+nbformat = libraries.import_nbformat()
 
 
 def learner(text: str = small.SOURCE) -> dict:

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
+from tests.bare import beside_ours
 from tests.conftest import ROOT, WHOLE_GRID
 
 COURSE = open_course()
@@ -50,31 +50,6 @@ def bare(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("bare") / "course"
     assert main(["release", str(place), "--lessons", "00,01", "--without-solutions"]) == 0
     return place
-
-
-def install(wheel: Path, place: Path) -> Path:
-    """An environment with this wheel and, of this environment, the libraries. Returns its Python."""
-    venv.create(place, with_pip=False)
-    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
-    (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
-    executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        f"--python={executable}",
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-        "--quiet",
-        "--ignore-installed",
-        "--disable-pip-version-check",
-        str(wheel),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return executable
 
 
 def run(*command: object, **settings) -> subprocess.CompletedProcess:
@@ -102,7 +77,7 @@ def solved(path: Path) -> None:
 @pytest.fixture(scope="module")
 def from_release(released, tmp_path_factory) -> Path:
     """The command `grader` of the wheel that is handed out."""
-    return install(next(released.glob("wheels/*.whl")), tmp_path_factory.mktemp("env")).with_name("grader")
+    return beside_ours(tmp_path_factory.mktemp("env"), next(released.glob("wheels/*.whl"))).with_name("grader")
 
 
 # --- what is in it ---------------------------------------------------------------------------
@@ -159,10 +134,28 @@ def test_the_same_release_has_the_same_bytes():
 
 # Each lesson alone shows what its own files lack or give away; together they show what two of them do to each other.
 COMBINATIONS = [(name,) for name in ALL] + list(zip(ALL, ALL[1:])) * WHOLE_GRID + [(ALL[0], ALL[-1]), ALL[:5], ALL]
+# test_release_setup.py looks into the files of each lesson alone with its solutions.
+FLAGS = [
+    (lessons, without)
+    for lessons in COMBINATIONS
+    for without in (False, True)
+    if without or len(lessons) > 1 or WHOLE_GRID
+]
 
 
-@pytest.mark.parametrize("without_solutions", [False, True], ids=["with", "without"])
-@pytest.mark.parametrize("lessons", COMBINATIONS, ids=lambda lessons: ",".join(name[:2] for name in lessons))
+def assert_normalized(wheel: str) -> None:
+    """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
+    version = wheel.split("-")[1]
+    assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
+
+
+@pytest.mark.parametrize(
+    "lessons, without_solutions",
+    FLAGS,
+    ids=lambda value: (
+        ",".join(name[:2] for name in value) if isinstance(value, tuple) else "without" if value else "with"
+    ),
+)
 def test_every_combination_of_lessons_and_flags_is_released(lessons, without_solutions, tmp_path):
     """The course as it is shipped: no leak, no coincidence taken for one, and a version that reads the same after pip's normalization. One set of lessons has a Gradescope archive with its
     solutions, the next one without; the whole course, and with WHOLE_GRID=1 each set, has all four."""
@@ -178,8 +171,7 @@ def test_every_combination_of_lessons_and_flags_is_released(lessons, without_sol
         )
         assert (place / ".github").exists() != without_solutions
         (wheel,) = (place / "wheels").iterdir()
-        version = wheel.name.split("-")[1]  # pip would look for 0.1.0+7 where a file is called 0.1.0+007
-        assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
+        assert_normalized(wheel.name)
         assert place.with_name(f"{place.name}-gradescope.zip").exists() == bool(more)
 
 
@@ -251,7 +243,7 @@ def test_the_command_says_what_the_hand_out_shows(tmp_path, capsys, flags, said,
 def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(released, from_release, tmp_path):
     solved(shutil.copytree(released, tmp_path / "first") / "notebooks" / f"{CHOSEN[0]}.ipynb")
     release(COURSE, tmp_path / "second", ALL[2:3], earlier=CHOSEN)
-    python = install(next((tmp_path / "second").glob("wheels/*.whl")), tmp_path / "env")
+    python = beside_ours(tmp_path / "env", next((tmp_path / "second").glob("wheels/*.whl")))
     for name in CHOSEN:
         shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
     done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
@@ -328,7 +320,7 @@ def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp
     )
     full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     assert "FAILED: hard_lookup" in full.stdout, full.stderr
-    python = install(next(bare.glob("wheels/*.whl")), tmp_path / "env")
+    python = beside_ours(tmp_path / "env", next(bare.glob("wheels/*.whl")))
     without = run(python, "-c", program, cwd=tmp_path)
     assert without.stdout.splitlines()[-1] == "False True", without.stderr
     assert "hard_lookup is not judged here" in without.stdout

@@ -19,13 +19,16 @@ import pytest
 import yaml
 
 from grader.authoring.release import gradescope, handout, release
+from grader.authoring.release.leaks import leaks
 from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
 from grader.course.course import open_course
-from tests.authoring.test_release import FIRST, NOT_ON_POSIX, run, solved
+from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved
+from tests.bare import beside_ours
 from tests.conftest import ROOT
 
 COURSE = open_course()
 NUMPY = tuple(name for name in COURSE.lessons() if name < "05")
+GLOSSARY = "notebooks/glossary.md"
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
 
@@ -132,11 +135,9 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
     """With constraints, too: a wheel carries what a checkout has beside it."""
     lessons = NUMPY[:2]
     release(COURSE, tmp_path / "first", lessons, gradescope_bundle=True)
-    place = tmp_path / "env"
-    venv.create(place, with_pip=False)
-    pip(place, *(tmp_path / "first" / "wheels").iterdir())
-    (packages(place) / "libraries.pth").write_text(LIBRARIES)
-    done = run(program(place, "grader"), "release", "second", "--gradescope", cwd=tmp_path)
+    (wheel,) = (tmp_path / "first" / "wheels").iterdir()
+    beside_ours(tmp_path / "env", wheel)
+    done = run(program(tmp_path / "env", "grader"), "release", "second", "--gradescope", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     first, second = (
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -151,11 +152,16 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
 
 @pytest.mark.parametrize("lesson", COURSE.lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
+    """And each alone is handed out with its solutions: no leak, its own notebook, and a version that pip reads the same."""
     wanted = lesson >= "05" and not lesson.startswith("13")  # gradients by hand, in NumPy
     assert needs_torch(COURSE, [lesson]) == wanted
     asked = requirements(build_wheel(COURSE, [lesson])[1], tmp_path)
     assert "numpy" in asked and "torch" not in asked and "jupyterlab" not in asked
     files = handout(COURSE, [lesson])
+    assert leaks(COURSE, {name: data for name, data in files.items() if not name.endswith(".whl")}) == []
+    (wheel,) = [name for name in files if name.endswith(".whl")]
+    assert_normalized(wheel)
+    assert sorted(name for name in files if name.startswith("notebooks/")) == [f"notebooks/{lesson}.ipynb", GLOSSARY]
     assert files["requirements.txt"].decode().endswith(".whl[lab,torch]\n" if wanted else ".whl[lab]\n")
     graded_with = f"ipywidgets torch{' triton' * (lesson == '15_kernel')}\n"
     for name in (".github/workflows/grade.yml", ".gitlab-ci.yml"):

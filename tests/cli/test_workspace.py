@@ -8,7 +8,6 @@ import logging
 import os
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from grader.course.course import GLOSSARY, open_course
@@ -16,8 +15,11 @@ from grader.course.stubs import digest, encode, learner_notebook
 from grader.notebook import workspace
 from grader.notebook.merge import merge
 from grader.submission.submission import read_submission
+from grader.util import libraries
 from grader.util.errors import WorkspaceError
 from tests import small_lesson as small
+
+nbformat = libraries.import_nbformat()
 
 WORK = "def double(x):\n    return 2 * x"
 

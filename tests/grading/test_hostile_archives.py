@@ -65,86 +65,93 @@ def month_0() -> bytes:
     return data.replace((46 << 9 | 10 << 5 | 1).to_bytes(2, "little"), (46 << 9 | 0 << 5 | 0).to_bytes(2, "little"))
 
 
-# What the archive is called and holds; which of its files are then there; what is said, '' where all is well.
-ATTACKS = {
-    "a time of 1e30": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "1e30"})), {"w/a.ipynb"}, ""),
-    "a time before all": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "-1e300"})), {"w/a.ipynb"}, ""),
-    "a time that is none": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "nan"})), {"w/a.ipynb"}, ""),
-    "the month 0": ("w.zip", month_0(), {"w/a.ipynb"}, ""),
-    "a negative size": ("w.tar", negative(), {"w.tar"}, "not unpacked: it is damaged (a file of less than no bytes)"),
-    "one name 12,000 times": (
-        "w.zip",
-        zipped([("a.ipynb", b"%d" % n) for n in range(12_000)]),
-        {"w.zip"},
-        "it holds more than 10,000 files",
-    ),
-    "one name 2,000 times": (
-        "w.zip",
-        zipped([("a.ipynb", b"%d" % n) for n in range(2_000)]),
-        {"w/a.ipynb"},
-        "one of 2,000 attempts at the same file",
-    ),
-    "a name of 20 MB": (
-        "w.tar",
-        tar(member("a" * (20 << 20) + ".ipynb")),
-        {"w.tar"},
-        "it holds names of more than 1,048,576 characters",
-    ),
-    "a long name": (
-        "w.tar",
-        tar(member("a" * 2_000 + ".ipynb"), member("b.ipynb")),
-        {"w/b.ipynb"},
-        "has a path of more than 1000 characters",
-    ),
-    "many long names": (
-        "w.zip",
-        zipped([(f"{n:09}" + "/a" * 495, b"") for n in range(2_000)]),
-        {"w.zip"},
-        "it holds names of more than",
-    ),
-    "a file that is a folder": (
-        "w.zip",
-        zipped([("a", b"x"), ("a/b.ipynb", b"y"), ("c/d", b"x"), ("c", b"y")]),
-        {"w/a", "w/c/d"},
-        "could not be copied",
-    ),
-    "half letters": ("w.tar", tar(member("\udcff.ipynb"), form=tarfile.GNU_FORMAT), {"w/-.ipynb"}, ""),
-    "4 GB, as it says": ("w.zip", claiming(20, 255 << 20), {"w.zip"}, "it holds more than 1 GB"),
-    "a file of 4 GB, as it says": ("w.zip", claiming(1, 0xFFFFFFF0), set(), "is larger than 256 MB"),
-    "another size than it says": ("w.zip", claiming(1, 5_000), {"w/0.ipynb"}, ""),
-    "folders without end": (
-        "w.tar",
-        tar(*(member("d/" * (n % 9 + 1), 0, type=tarfile.DIRTYPE) for n in range(11_000))),
-        {"w.tar"},
-        "more than 10,000 files",
-    ),
-    "links without end": (
-        "w.tar",
-        tar(*(member(f"{n}", 0, type=tarfile.SYMTYPE, linkname="/etc/passwd") for n in range(5_000))),
-        set(),
-        "and 4980 more",
-    ),
-    "a sparse file": (
-        "w.tar",
-        tar(
-            member(
-                "a.ipynb",
-                0,
-                pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "-5"},
-            )
+def attacks() -> dict[str, tuple[str, bytes, set[str], str]]:
+    """What the archive is called and holds; which of its files are then there; what is said, '' where all is well."""
+    return {
+        "a time of 1e30": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "1e30"})), {"w/a.ipynb"}, ""),
+        "a time before all": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "-1e300"})), {"w/a.ipynb"}, ""),
+        "a time that is none": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "nan"})), {"w/a.ipynb"}, ""),
+        "the month 0": ("w.zip", month_0(), {"w/a.ipynb"}, ""),
+        "a negative size": (
+            "w.tar",
+            negative(),
+            {"w.tar"},
+            "not unpacked: it is damaged (a file of less than no bytes)",
         ),
-        {"w.tar"},
-        "not unpacked",
-    ),
-}
+        "one name 12,000 times": (
+            "w.zip",
+            zipped([("a.ipynb", b"%d" % n) for n in range(12_000)]),
+            {"w.zip"},
+            "it holds more than 10,000 files",
+        ),
+        "one name 2,000 times": (
+            "w.zip",
+            zipped([("a.ipynb", b"%d" % n) for n in range(2_000)]),
+            {"w/a.ipynb"},
+            "one of 2,000 attempts at the same file",
+        ),
+        "a name of 20 MB": (
+            "w.tar",
+            tar(member("a" * (20 << 20) + ".ipynb")),
+            {"w.tar"},
+            "it holds names of more than 1,048,576 characters",
+        ),
+        "a long name": (
+            "w.tar",
+            tar(member("a" * 2_000 + ".ipynb"), member("b.ipynb")),
+            {"w/b.ipynb"},
+            "has a path of more than 1000 characters",
+        ),
+        "many long names": (
+            "w.zip",
+            zipped([(f"{n:09}" + "/a" * 495, b"") for n in range(2_000)]),
+            {"w.zip"},
+            "it holds names of more than",
+        ),
+        "a file that is a folder": (
+            "w.zip",
+            zipped([("a", b"x"), ("a/b.ipynb", b"y"), ("c/d", b"x"), ("c", b"y")]),
+            {"w/a", "w/c/d"},
+            "could not be copied",
+        ),
+        "half letters": ("w.tar", tar(member("\udcff.ipynb"), form=tarfile.GNU_FORMAT), {"w/-.ipynb"}, ""),
+        "4 GB, as it says": ("w.zip", claiming(20, 255 << 20), {"w.zip"}, "it holds more than 1 GB"),
+        "a file of 4 GB, as it says": ("w.zip", claiming(1, 0xFFFFFFF0), set(), "is larger than 256 MB"),
+        "another size than it says": ("w.zip", claiming(1, 5_000), {"w/0.ipynb"}, ""),
+        "folders without end": (
+            "w.tar",
+            tar(*(member("d/" * (n % 9 + 1), 0, type=tarfile.DIRTYPE) for n in range(11_000))),
+            {"w.tar"},
+            "more than 10,000 files",
+        ),
+        "links without end": (
+            "w.tar",
+            tar(*(member(f"{n}", 0, type=tarfile.SYMTYPE, linkname="/etc/passwd") for n in range(5_000))),
+            set(),
+            "and 4980 more",
+        ),
+        "a sparse file": (
+            "w.tar",
+            tar(
+                member(
+                    "a.ipynb",
+                    0,
+                    pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "-5"},
+                )
+            ),
+            {"w.tar"},
+            "not unpacked",
+        ),
+    }
 
 
 @pytest.mark.timeout(120)
 def test_an_archive_costs_its_learner_alone(tmp_path, capsys, monkeypatch):
     """All of them in one class, before and between the others' work."""
     monkeypatch.setattr("grader.cli.collect.MOST", 1_000)
-    theirs = {f"mal_{number}": attack for number, attack in enumerate(ATTACKS)}
-    files = {f"{learner}_5009_{ATTACKS[attack][0]}": ATTACKS[attack][1] for learner, attack in theirs.items()}
+    all_attacks = attacks()
+    theirs = {f"mal_{number}": attack for number, attack in enumerate(all_attacks)}
+    files = {f"{learner}_5009_{all_attacks[attack][0]}": all_attacks[attack][1] for learner, attack in theirs.items()}
     assert collect(tmp_path, packed(tmp_path / "s.zip", {**files, **FINE})) == 1, capsys.readouterr()
     there, said = tree(tmp_path / "collected"), capsys.readouterr()
     assert (
@@ -154,7 +161,7 @@ def test_an_archive_costs_its_learner_alone(tmp_path, capsys, monkeypatch):
     )
     found, expected = {}, {}
     for learner, attack in theirs.items():
-        _, _, left, told = ATTACKS[attack]
+        _, _, left, told = all_attacks[attack]
         lines = [line for line in said.out.splitlines() if f"  {learner}_" in line]
         expected[attack] = left, told
         found[attack] = (

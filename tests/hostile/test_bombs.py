@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -211,17 +212,17 @@ def test_every_bomb_is_read_in_bounds(monkeypatch, tmp_path, reader, name, much)
     assert "cannot be read" not in said
 
 
-JSON_BOMBS = {
-    "objects": b'{"cells": [' + b"{}," * (MAX_BYTES // 3 - 10) + b"{}]}",
-    "lists": b'{"cells": [' + b"[]," * (MAX_BYTES // 3 - 10) + b"[]]}",
-    "as many as are read": b'{"cells": [' + b"{}," * (MAX_MARKS // 2 - 10) + b"{}]}",
-    "keys": b'{"cells": [], "a": {' + b",".join(b'"%d":0' % i for i in range(MAX_MARKS - 20)) + b"}}",
-    "numbers": b'{"cells": [' + b"1e9," * (MAX_MARKS - 20) + b"1]}",
-    "one wide letter": b'{"cells": [], "a": "' + b"a" * (MAX_BYTES - 100) + '\U0001f600"}'.encode(),
-    "escapes": b'{"cells": [], "a": "' + b"\\u0041" * (MAX_BYTES // 6 - 10) + b'"}',
-    "spaces": b" " * (MAX_BYTES - 20) + b'{"cells": []}',
-    "deep": b"[" * (MAX_MARKS - 10),
-    "too large": b" " * MAX_BYTES + b'{"cells": []}',
+JSON_BOMBS: dict[str, Callable[[], bytes]] = {  # made where they are needed: 300 MB
+    "objects": lambda: b'{"cells": [' + b"{}," * (MAX_BYTES // 3 - 10) + b"{}]}",
+    "lists": lambda: b'{"cells": [' + b"[]," * (MAX_BYTES // 3 - 10) + b"[]]}",
+    "as many as are read": lambda: b'{"cells": [' + b"{}," * (MAX_MARKS // 2 - 10) + b"{}]}",
+    "keys": lambda: b'{"cells": [], "a": {' + b",".join(b'"%d":0' % i for i in range(MAX_MARKS - 20)) + b"}}",
+    "numbers": lambda: b'{"cells": [' + b"1e9," * (MAX_MARKS - 20) + b"1]}",
+    "one wide letter": lambda: b'{"cells": [], "a": "' + b"a" * (MAX_BYTES - 100) + '\U0001f600"}'.encode(),
+    "escapes": lambda: b'{"cells": [], "a": "' + b"\\u0041" * (MAX_BYTES // 6 - 10) + b'"}',
+    "spaces": lambda: b" " * (MAX_BYTES - 20) + b'{"cells": []}',
+    "deep": lambda: b"[" * (MAX_MARKS - 10),
+    "too large": lambda: b" " * MAX_BYTES + b'{"cells": []}',
 }
 
 
@@ -229,7 +230,7 @@ JSON_BOMBS = {
 @pytest.mark.parametrize("name", JSON_BOMBS)
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)
-    path = toy.write(tmp_path / "01_toy.ipynb", JSON_BOMBS[name])
+    path = toy.write(tmp_path / "01_toy.ipynb", JSON_BOMBS[name]())
     submission = read_submission(open_course(), path, reader=reader)
     assert sum(psutil.Process(reader._process._pid).cpu_times()[:2]) < 5
     assert all(word not in submission.message for word in ("memory", "takes longer"))
@@ -246,6 +247,7 @@ LOST = {  # what is said, by which limit, of what
 }
 
 
+@pytest.mark.alike  # a clock, and a limit that is set for oneself
 @pytest.mark.parametrize("sentence", LOST)
 def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sentence):
     toy.install(monkeypatch)
@@ -270,6 +272,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
             )
 
 
+@pytest.mark.alike  # a limit that is set for oneself
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_the_system_ends_a_reading_that_goes_on_when_nobody_waits_for_it():
     program = "from grader.submission.reading_process import allow, limit\nlimit(1 << 30)\nallow(0)\nwhile True: pass"
@@ -344,6 +347,7 @@ def test_where_the_machine_lacks_memory_no_learner_is_blamed(monkeypatch, tmp_pa
             short.notebook(path, tmp_path)
 
 
+@pytest.mark.alike  # what is made of an error
 def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkeypatch, tmp_path):
     toy.install(monkeypatch)
     paths = [toy.write(tmp_path / f"01_toy {name}.ipynb", toy.solved()) for name in ("eve", "ada")]
@@ -377,6 +381,7 @@ def test_a_process_of_one_s_own_costs_a_learner_a_few_milliseconds(tmp_path, rea
     assert fresh - same < 0.05, "an interpreter of its own takes four times that"
 
 
+@pytest.mark.alike  # nobody needs a right to start a process
 @pytest.mark.parametrize("forks", [True, False] if reader_module.FORKS else [False])
 def test_where_nothing_is_forked_a_learner_has_a_fresh_process(monkeypatch, tmp_path, forks):
     toy.install(monkeypatch)
@@ -416,7 +421,7 @@ def test_in_a_class_the_others_have_their_points(tmp_path, scratch):
         tmp_path / "class", **codes, **{name: f"{BOMBS[bomb]}\n{small_class.RIGHT}" for name, bomb in bombs.items()}
     )
     (folder / "mal").mkdir()
-    (folder / "mal" / f"{small_class.LESSON}.ipynb").write_bytes(JSON_BOMBS["objects"])
+    (folder / "mal" / f"{small_class.LESSON}.ipynb").write_bytes(JSON_BOMBS["objects"]())
     done = small_class.run(folder, tmp_path / "out", scratch)
     assert done.returncode in (0, 1), done.stderr
     found = small_class.scores(tmp_path / "out")

@@ -24,13 +24,12 @@ CODES = {
     )
     for name, text in attacks.items()
 } | {f"disk: {name}": f"{test_disk.flood(name)}\ndef double(x): flood()" for name in test_disk.FLOODS}
-FILES = {  # notebooks that are none, or too much
+NO_NOTEBOOKS = {
     "nested": "[" * 100_000,
     "not JSON": "{",
     "a number": "7",
     "no cells": "{}",
     "a list of cells": '{"cells": 3, "nbformat": 4}',
-    **{f"bomb: {name}": notebook(text) for name, text in test_bombs.BOMBS.items()},
 }
 
 
@@ -56,13 +55,30 @@ def graded(place: Path, folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, bytes]:
+    """What the honest ones have where nobody is hostile."""
+    place = tmp_path_factory.mktemp("alone")
+    return graded(place, hand_in(place / "class", **HONEST))
+
+
+def codes() -> list[str]:
+    return [notebook(CODES[name].replace("double(x)", "hard_lookup(x, *_)")) for name in sample(list(CODES))]
+
+
+def files() -> list[str]:
+    """Notebooks that are none, or too much."""
+    bombs = {f"bomb: {name}": text for name, text in test_bombs.BOMBS.items()}
+    return [NO_NOTEBOOKS.get(name) or notebook(bombs[name]) for name in sample([*NO_NOTEBOOKS, *bombs])]
+
+
 @pytest.mark.timeout(3600 if WHOLE_GRID else 300)
-def test_the_others_have_the_same_reports(tmp_path):
-    alone = graded(tmp_path / "alone", hand_in(tmp_path / "alone" / "class", **HONEST))
+@pytest.mark.parametrize(
+    "hostile", [codes, pytest.param(files, marks=pytest.mark.alike)]
+)  # to read a file takes no right
+def test_the_others_have_the_same_reports(alone, hostile, tmp_path):
     folder = hand_in(tmp_path / "beside" / "class", **HONEST)
-    hostile = {name: notebook(CODES[name].replace("double(x)", "hard_lookup(x, *_)")) for name in sample(list(CODES))}
-    hostile |= {name: FILES[name] for name in sample(list(FILES))}
-    for number, text in enumerate(hostile.values()):
+    for number, text in enumerate(hostile()):
         place = (
             folder / f"learner-{number % 9}-hostile-{number}"
         )  # between the honest ones, who are graded in the order of their names
