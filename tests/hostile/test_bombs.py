@@ -247,7 +247,7 @@ LOST = {  # what is said, by which limit, of what
 }
 
 
-@pytest.mark.alike  # a clock, and a limit that is set for oneself
+@pytest.mark.any_user  # a clock, and a limit that is set for oneself
 @pytest.mark.parametrize("sentence", LOST)
 def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sentence):
     toy.install(monkeypatch)
@@ -272,7 +272,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
             )
 
 
-@pytest.mark.alike  # a limit that is set for oneself
+@pytest.mark.any_user  # a limit that is set for oneself
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_the_system_ends_a_reading_that_goes_on_when_nobody_waits_for_it():
     program = "from grader.submission.reading_process import allow, limit\nlimit(1 << 30)\nallow(0)\nwhile True: pass"
@@ -347,7 +347,7 @@ def test_where_the_machine_lacks_memory_no_learner_is_blamed(monkeypatch, tmp_pa
             short.notebook(path, tmp_path)
 
 
-@pytest.mark.alike  # what is made of an error
+@pytest.mark.any_user  # what is made of an error
 def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkeypatch, tmp_path):
     toy.install(monkeypatch)
     paths = [toy.write(tmp_path / f"01_toy {name}.ipynb", toy.solved()) for name in ("eve", "ada")]
@@ -381,7 +381,7 @@ def test_a_process_of_one_s_own_costs_a_learner_a_few_milliseconds(tmp_path, rea
     assert fresh - same < 0.05, "an interpreter of its own takes four times that"
 
 
-@pytest.mark.alike  # nobody needs a right to start a process
+@pytest.mark.any_user  # nobody needs a right to start a process
 @pytest.mark.parametrize("forks", [True, False] if reader_module.FORKS else [False])
 def test_where_nothing_is_forked_a_learner_has_a_fresh_process(monkeypatch, tmp_path, forks):
     toy.install(monkeypatch)

@@ -24,7 +24,7 @@ FLOODS = {  # each of them asks for 10 GB, and goes on where something is refuse
     "mapped": "    with open(f'flood{i}', 'w+b') as file:\n        file.truncate(60 << 20); held.append(mmap.mmap(file.fileno(), 0)); held[-1][::4096] = bytes(60 << 8)",
 }
 
-ALIKE = [way for way in FLOODS if way not in ("written", "mapped")]
+ANY_USER = [way for way in FLOODS if way not in ("written", "mapped")]
 
 
 def flood(name: str) -> str:
@@ -64,7 +64,9 @@ class Fullest(threading.Thread):
 
 
 # What a worker's folder holds is looked at as its owner, whoever that is; a kernel gives root and others a limit in different ways.
-@pytest.fixture(scope="module", params=[True, pytest.param(False, marks=pytest.mark.alike)], ids=["quota", "looked at"])
+@pytest.fixture(
+    scope="module", params=[True, pytest.param(False, marks=pytest.mark.any_user)], ids=["quota", "looked at"]
+)
 def sandbox(request):
     """With what this kernel gives, and as where it gives nothing."""
     with Sandbox(timeout_s=20, quota=request.param) as made:
@@ -73,7 +75,9 @@ def sandbox(request):
 
 
 # Once there is a limit, it ends every way of writing: an error and a signal are tried as both.
-@pytest.mark.parametrize("way", ["written", "mapped", *(pytest.param(way, marks=pytest.mark.alike) for way in ALIKE)])
+@pytest.mark.parametrize(
+    "way", ["written", "mapped", *(pytest.param(way, marks=pytest.mark.any_user) for way in ANY_USER)]
+)
 def test_a_flood_of_ten_gigabytes_meets_the_promised_size(monkeypatch, tmp_path, sandbox, way):
     """Asked from inside: what its folder holds once it has tried all."""
     text = (

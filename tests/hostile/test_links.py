@@ -302,7 +302,7 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     assert report.score == 0 and any("is a link to" in note for note in report.lessons[0].notes)
 
 
-@pytest.mark.alike  # as above; test_sessions.py has a watcher grade as both
+@pytest.mark.any_user  # as above; test_sessions.py has a watcher grade as both
 def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     toy.install(monkeypatch)
     class_with(tmp_path / "class", "eve", "a classmate")

@@ -74,7 +74,7 @@ def files() -> list[str]:
 
 @pytest.mark.timeout(3600 if WHOLE_GRID else 300)
 @pytest.mark.parametrize(
-    "hostile", [codes, pytest.param(files, marks=pytest.mark.alike)]
+    "hostile", [codes, pytest.param(files, marks=pytest.mark.any_user)]
 )  # to read a file takes no right
 def test_the_others_have_the_same_reports(alone, hostile, tmp_path):
     folder = hand_in(tmp_path / "beside" / "class", **HONEST)

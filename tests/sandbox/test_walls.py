@@ -306,7 +306,7 @@ def test_each_version_of_landlock_is_asked_for_what_it_knows():
         os.close(ruleset)
 
 
-@pytest.mark.alike  # what is made of the level; test_full_isolation_is_reported asks for it as both
+@pytest.mark.any_user  # what is made of the level; test_full_isolation_is_reported asks for it as both
 def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("grader.sandbox.sandbox.Sandbox.start", _without_walls(Sandbox.start))
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
