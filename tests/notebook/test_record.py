@@ -156,7 +156,7 @@ def test_a_full_disk_loses_nothing(path, monkeypatch):
     record.add_attempt("softmax", "a", "failed")
     before = path.read_text()
 
-    def full(*args):
+    def full(*args, **places):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module.os, "replace", full)
