@@ -144,7 +144,7 @@ class Record:
                 make_folder(self.path.parent)
                 write_atomically(self.path, json.dumps(data, indent=1, ensure_ascii=True))
             except OSError as error:
-                self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror})")
+                self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror or error})")
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -168,7 +168,7 @@ class Record:
         except FileNotFoundError:
             return empty
         except OSError as error:
-            return self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror})")
+            return self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror or error})")
         if data is not None:
             newer = f"{self.path} was written by a newer version of the course and is left as it is"
             return self._keep_in_memory(data, newer) if data["format"] > FORMAT else data
