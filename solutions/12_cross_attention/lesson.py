@@ -397,15 +397,15 @@ if passed(additive_attention):
     figures.cross_attention.word_alignment(shown, "In most rows the decoder looks at the word that it translates")
 
 # %% [markdown]
-# Nobody told the translator which words belong together: it was given pairs of sentences. We trained it with five
+# Nobody told the translator which words belong together. We trained it with five
 # seeds: each time it wrote *the blue car*, and each of these words gave its largest weight to its French word.
 # Not every row is that clear: on the right, *a* gives only {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An
 # encoder's state also knows the words around it, so the decoder may find what it needs at another place.
 #
 # ## The bottleneck, measured
 #
-# How much does attention help? We train the translator of 2014 for as many steps on the same corpus, and let both translate
-# longer and longer lists. A word is right only in the right place.
+# How much does attention help? We train the translator of 2014 for as many steps, and let both translate longer and longer
+# lists. A word is right only in the right place.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
