@@ -230,7 +230,8 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
     lie there before, or None), before (ids of steps that go before this one). 'backward': of each pass backwards, how many
     steps came before it; 'graph': whether the loss has one; 'held' (with steps before): how many graphs are left when the call has
-    returned.
+    returned; 'own …', where the function reads the name `next_token_loss`: the losses and the gradients that it gives before the step, for
+    the ids of each step.
     """
     options = run.options
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
@@ -250,7 +251,7 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
     held = graphs_held(collections) if options.get("before") and not graph else 0
-    return {
+    saw = {
         "backward": array(BACKWARD, int64),
         "held": held,
         "loss": T.copy(loss),
@@ -265,6 +266,31 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
         "table after": T.copy(model.table),
         "bias after": T.copy(model.bias),
     }
+    return saw | _own_loss(function, run, before)
+
+
+def _own_loss(function: Any, run: Run, before: list[Any]) -> dict[str, Any]:
+    """What the `next_token_loss` that a function reads makes of the model as it was; nothing where it reads none, or that one fails."""
+    code, loss_of = getattr(function, "__code__", None), getattr(function, "__globals__", {}).get("next_token_loss")
+    if code is None or loss_of is None or not _reads(code, "next_token_loss"):
+        return {}
+    options, own = run.options, []
+    model = Bigram(*map(T.numbers, before), options["gain"], options["training"])
+    try:
+        for ids in (*map(T.tensor, options["before"]), run.args[0]):
+            with T.grad_mode(True):
+                loss = loss_of(model(ids), ids)
+            own.append([T.numbers(each) for each in (loss, *T.gradients(loss, (model.table, model.bias)))])
+        return {
+            f"own {name}": array(each)
+            for name, each in zip(("loss", "table", "bias"), zip(*own, strict=True), strict=True)
+        }
+    except Exception:  # its own check says what is wrong with it
+        return {}
+
+
+def _reads(code: Any, name: str) -> bool:
+    return name in code.co_names or any(_reads(part, name) for part in code.co_consts if hasattr(part, "co_names"))
 
 
 def language_model(cls: Any, run: Run) -> dict[str, Any]:
