@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from gc import collect, disable, enable, get_stats, isenabled
 from random import seed as seed_python
@@ -239,14 +239,14 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     GRAPHS.clear()
     with nothing_collected() as collections, T.grad_mode(True):
         for ids in options.get("before", ()):
-            function(model, optimizer, T.tensor(ids), **run.kwargs)
+            _step(function, model, optimizer, T.tensor(ids), run)
         if options["stale"] is not None:
             for parameter, numbers in zip((model.table, model.bias), options["stale"], strict=True):
                 parameter.grad = T.tensor(numbers, "float32")
         before = [T.copy(parameter) for parameter in (model.table, model.bias)]
         STEPS.clear()
         BACKWARD.clear()
-        loss = function(model, optimizer, *run.args, **run.kwargs)
+        loss = _step(function, model, optimizer, run.args[0], run)
         still = T.grad_is_enabled()
     graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
@@ -269,10 +269,44 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     return saw | _own_loss(function, run, before)
 
 
+def _step(function: Any, model: Any, optimizer: Any, ids: Any, run: Run) -> Any:
+    try:
+        return function(model, optimizer, ids, **run.kwargs)
+    except Exception:
+        if not _has_no_graph(_loss_read_by(function), ids, run.options):
+            raise
+        raise ContractError(
+            "The `next_token_loss` that train_step calls gives a loss without a graph, so that no gradient can be computed. "
+            "Repair it first: beside it the step can't be judged."
+        ) from None
+
+
+def _has_no_graph(loss_of: Any, ids: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a loss gives a number that no gradient can come from; False where it gives none."""
+    if loss_of is None:
+        return False
+    try:
+        with T.grad_mode(True):
+            loss = loss_of(Bigram(options["table"], options["bias"], options["gain"], True)(ids), ids)
+    except Exception:
+        return False
+    return not is_a(loss, T.Tensor) or not T.get(loss, "requires_grad")
+
+
+def _loss_read_by(function: Any) -> Any:
+    """The learner's own `next_token_loss`, where a function reads that name; else None."""
+    code = getattr(function, "__code__", None)
+    return (
+        getattr(function, "__globals__", {}).get("next_token_loss")
+        if code and _reads(code, "next_token_loss")
+        else None
+    )
+
+
 def _own_loss(function: Any, run: Run, before: list[Any]) -> dict[str, Any]:
     """What the `next_token_loss` that a function reads makes of the model as it was; nothing where it reads none, or that one fails."""
-    code, loss_of = getattr(function, "__code__", None), getattr(function, "__globals__", {}).get("next_token_loss")
-    if code is None or loss_of is None or not _reads(code, "next_token_loss"):
+    loss_of = _loss_read_by(function)
+    if loss_of is None:
         return {}
     options, own = run.options, []
     model = Bigram(*map(T.numbers, before), options["gain"], options["training"])

@@ -55,6 +55,14 @@ def test_a_loss_of_quite_another_size_is_told_first():
     assert found.headline.startswith("The `next_token_loss` that train_step calls has a gradient of quite another size")
 
 
+@pytest.mark.parametrize("cut", [".detach()", ".item()"])
+def test_a_loss_without_a_graph_is_told_as_that_ones_fault(cut):
+    right = "F.cross_entropy(logits[:, :-1].mT, ids[:, 1:])"
+    found = verdict(right + cut)
+    assert found.headline.startswith("The `next_token_loss` that train_step calls gives a loss without a graph")
+    assert verdict(right, STEP.replace("model(ids), ids)", "model(ids).detach(), ids)")).mistakes == ("TR14",)
+
+
 @pytest.mark.parametrize(
     "loss", [*WRONG.values(), "0 * logits.sum()", "logits.sum().detach()", "logits.nan_to_num() * ids[0, 0]"]
 )
