@@ -23,7 +23,8 @@ class Case:
              They are copied for every run.
     probe:   'call' calls the learner's function, 'module' builds a module with given weights and runs it, 'answer' takes a
              value as it is; 'probes.NAME' is a function of probes.py in the lesson's folder, 'shared.probes.NAME' of shared/.
-    options: what else the probe needs (weights for a module, which gradients to take).
+    options: what else the probe needs (weights for a module, which gradients to take). 'shown': of arguments that it adds to the call,
+             name and text, as a learner would write them; they are told with the others.
     names:   what to call args where they are shown; by default the exercise's parameter names.
     stage:   'values', or 'extremes' for what is judged last (large scores, empty rows, half precision).
     raises:  the exception this case must raise, by its name ('ValueError'); None: it must return.

@@ -87,6 +87,11 @@ def _result_type(exercise: Exercise, finding: Finding, expected: Part, actual: P
     return _KINDS[kinds[0]] + shape
 
 
+def _family(dtype: str) -> str:
+    """'float' of float16, float32, float64 and bfloat16; 'int' of the whole numbers."""
+    return dtype.strip("bu0123456789")
+
+
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
     if exercise.result_type == "number" and finding.allowed and has_kind(finding.expected, "iu"):
@@ -94,7 +99,8 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
         what = "is a float" if is_float else f"has dtype {actual}"
         return f"{_capital(subject(exercise, finding))} {what}; expected an int."
     if finding.allowed:
-        wrong = f"; expected {' or '.join(finding.allowed)}"
+        fitting = [name for name in finding.allowed if _family(name) == _family(finding.expected.dtype)]
+        wrong = f"; expected {' or '.join(fitting or finding.allowed)}"
     elif has_kind(finding.expected, "b"):
         wrong = "; expected bool"
     else:
@@ -271,8 +277,9 @@ def experiment(exercise: Exercise, case: Case) -> str:
     """The case as a call: 'Scores of 1000: softmax_rows(scores (3, 3) float64)'; '' for an answer."""
     if exercise.kind == "answer":
         return ""
-    shapes = ", ".join(_input(name, value) for name, value in named_inputs(case))
-    return f"{_capital(case.title)}: {exercise.name}({shapes})"
+    inputs = [_input(name, value) for name, value in named_inputs(case)]
+    inputs += [f"{name}={text}" for name, text in case.options.get("shown", {}).items()]
+    return f"{_capital(case.title)}: {exercise.name}({', '.join(inputs)})"
 
 
 def named_inputs(case: Case) -> list[tuple[str, Any]]:

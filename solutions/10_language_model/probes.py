@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from gc import collect, disable, enable, get_stats, isenabled
 from random import seed as seed_python
@@ -230,7 +230,8 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
     lie there before, or None), before (ids of steps that go before this one). 'backward': of each pass backwards, how many
     steps came before it; 'graph': whether the loss has one; 'held' (with steps before): how many graphs are left when the call has
-    returned.
+    returned; 'own …', where the function reads the name `next_token_loss`: the losses and the gradients that it gives before the step, for
+    the ids of each step.
     """
     options = run.options
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
@@ -238,19 +239,19 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
     GRAPHS.clear()
     with nothing_collected() as collections, T.grad_mode(True):
         for ids in options.get("before", ()):
-            function(model, optimizer, T.tensor(ids), **run.kwargs)
+            _step(function, model, optimizer, T.tensor(ids), run)
         if options["stale"] is not None:
             for parameter, numbers in zip((model.table, model.bias), options["stale"], strict=True):
                 parameter.grad = T.tensor(numbers, "float32")
         before = [T.copy(parameter) for parameter in (model.table, model.bias)]
         STEPS.clear()
         BACKWARD.clear()
-        loss = function(model, optimizer, *run.args, **run.kwargs)
+        loss = _step(function, model, optimizer, run.args[0], run)
         still = T.grad_is_enabled()
     graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
     held = graphs_held(collections) if options.get("before") and not graph else 0
-    return {
+    saw = {
         "backward": array(BACKWARD, int64),
         "held": held,
         "loss": T.copy(loss),
@@ -265,6 +266,65 @@ def training_step(function: Any, run: Run) -> dict[str, Any]:
         "table after": T.copy(model.table),
         "bias after": T.copy(model.bias),
     }
+    return saw | _own_loss(function, run, before)
+
+
+def _step(function: Any, model: Any, optimizer: Any, ids: Any, run: Run) -> Any:
+    try:
+        return function(model, optimizer, ids, **run.kwargs)
+    except Exception:
+        if not _has_no_graph(_loss_read_by(function), ids, run.options):
+            raise
+        raise ContractError(
+            "The `next_token_loss` that train_step calls gives a loss without a graph, so that no gradient can be computed. "
+            "Repair it first: beside it the step can't be judged."
+        ) from None
+
+
+def _has_no_graph(loss_of: Any, ids: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a loss gives a number that no gradient can come from; False where it gives none."""
+    if loss_of is None:
+        return False
+    try:
+        with T.grad_mode(True):
+            loss = loss_of(Bigram(options["table"], options["bias"], options["gain"], True)(ids), ids)
+    except Exception:
+        return False
+    return not is_a(loss, T.Tensor) or not T.get(loss, "requires_grad")
+
+
+def _loss_read_by(function: Any) -> Any:
+    """The learner's own `next_token_loss`, where a function reads that name; else None."""
+    code = getattr(function, "__code__", None)
+    return (
+        getattr(function, "__globals__", {}).get("next_token_loss")
+        if code and _reads(code, "next_token_loss")
+        else None
+    )
+
+
+def _own_loss(function: Any, run: Run, before: list[Any]) -> dict[str, Any]:
+    """What the `next_token_loss` that a function reads makes of the model as it was; nothing where it reads none, or that one fails."""
+    loss_of = _loss_read_by(function)
+    if loss_of is None:
+        return {}
+    options, own = run.options, []
+    model = Bigram(*map(T.numbers, before), options["gain"], options["training"])
+    try:
+        for ids in (*map(T.tensor, options["before"]), run.args[0]):
+            with T.grad_mode(True):
+                loss = loss_of(model(ids), ids)
+            own.append([T.numbers(each) for each in (loss, *T.gradients(loss, (model.table, model.bias)))])
+        return {
+            f"own {name}": array(each)
+            for name, each in zip(("loss", "table", "bias"), zip(*own, strict=True), strict=True)
+        }
+    except Exception:  # its own check says what is wrong with it
+        return {}
+
+
+def _reads(code: Any, name: str) -> bool:
+    return name in code.co_names or any(_reads(part, name) for part in code.co_consts if hasattr(part, "co_names"))
 
 
 def language_model(cls: Any, run: Run) -> dict[str, Any]:

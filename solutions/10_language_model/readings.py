@@ -1,6 +1,7 @@
 """Lesson 10: what follows from what its probes saw of a model's parts, of a step of training and of a generating loop."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -145,10 +146,11 @@ def training_step(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
             else ("backward() had run, so it was cleared again, or never arrived")
         )
         raise ContractError(f"When the optimizer stepped, there was a parameter without a gradient: {why}.")
+    parts = {**parts, **_with_the_right_loss(case, parts)}
     return {
         "table's gradient at the step": parts["table at the step"],
         "bias's gradient at the step": parts["bias at the step"],
-        "loss": Part("number", loss.array.astype(np.float64), "float64"),
+        "loss": Part("number", numbers(parts["loss"]).astype(np.float64), "float64"),
         "table after the step": parts["table after"],
         "bias after the step": parts["bias after"],
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
@@ -159,9 +161,88 @@ def training_step(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     }
 
 
-def loss_and_gradients(case: Case, table: Array, bias: Array) -> tuple[float, Array, Array]:
-    """The loss of the stand-in at these weights, and its gradients, in the mode that the case begins in."""
-    ids, options = case.args[0].array, case.options
+Gradients = Sequence[Array]  # of the table and of the bias
+# What a step can make of gradients and of the limit, the right way first.
+CLIPPING: tuple[Callable[[Gradients, float], Gradients], ...] = (
+    lambda grads, clip: clipped(grads, clip),
+    lambda grads, clip: grads,
+    lambda grads, clip: tuple(each.clip(-clip, clip) for each in grads),
+    lambda grads, clip: tuple(clipped((each,), clip)[0] for each in grads),
+    lambda grads, clip: tuple(clip / norm(grads) * each for each in grads),
+    lambda grads, clip: clipped(grads, 1.0),
+)
+
+
+def norm(grads: Gradients) -> float:
+    return float(np.sqrt(sum((each**2).sum() for each in grads)))
+
+
+def clipped(grads: Gradients, clip: float) -> Gradients:
+    scale = min(1.0, clip / (norm(grads) + 1e-6))
+    return tuple(scale * each for each in grads)
+
+
+def agree(one: Gradients, other: Gradients) -> bool:
+    return all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(one, other, strict=True))
+
+
+def _with_the_right_loss(case: Case, parts: Parts) -> dict[str, Part]:
+    """What a step that calls a wrong `next_token_loss` would have shown beside a right one; nothing where that can't be said.
+
+    It can where the gradients at the step are those of the learner's own loss, treated in one of the ways of CLIPPING: the same is
+    then made of the right gradients. Raises: ContractError where those of the own loss are of quite another size, so that it stays open
+    whether they are clipped.
+    """
+    names = [f"{which} {when}" for when in ("before", "at the step", "after") for which in ("table", "bias")]
+    if any(name not in parts or parts[name].array is None for name in ("own loss", "own table", "own bias", *names)):
+        return {}
+    seen = [numbers(parts[name]).astype(np.float64) for name in names]
+    before, step, after = seen[:2], seen[2:4], seen[4:]
+    own = [numbers(parts[f"own {name}"]).astype(np.float64) for name in ("loss", "table", "bias")]
+    of_each = [loss_and_gradients(case, *before, ids) for ids in (*case.options["before"], case.args[0].array)]
+    exact = [np.array(each) for each in zip(*of_each, strict=True)]
+    if [each.shape for each in own] != [each.shape for each in exact] or agree(own, exact):
+        return {}
+    own_loss, *own = (each[-1] for each in own)
+    clip, lr, stale = case.kwargs.get("clip", 1.0), case.options["lr"], case.options["stale"] or (0.0, 0.0)
+    treatments = [(treated, left) for left in (0, 1) for treated in CLIPPING]
+    found = [(treated, left) for treated, left in treatments if agree(step, treated(_sum(own, stale, left), clip))]
+    if not found:
+        return {}
+    if not 0.25 < norm(own) / norm(of_each[-1][1:]) < 100:
+        raise ContractError(
+            "The `next_token_loss` that train_step calls has a gradient of quite another size than the mean loss of the next token. "
+            "Repair it first: beside it the step can't be judged."
+        )
+    treated, left = found[0]
+    right_before = _after_earlier_steps(case, clip, treated)
+    right_loss, *right = loss_and_gradients(case, *right_before)
+    right_step = treated(_sum(right, stale, left), clip)
+    moved = zip(right_before, after, before, step, right_step, strict=True)
+    right_after = [start + (end - begin) + lr * (old - new) for start, end, begin, old, new in moved]
+    came = numbers(parts["loss"])
+    shown = dict(zip(names, (*right_before, *right_step, *right_after), strict=True))
+    shown["loss"] = np.array(right_loss) if np.isclose(came, own_loss, rtol=1e-3, atol=1e-5) else came
+    return {name: replace(parts[name], array=value.astype(parts[name].array.dtype)) for name, value in shown.items()}
+
+
+def _sum(grads: Gradients, others: Gradients, times: int) -> Gradients:
+    return [one + times * other for one, other in zip(grads, others, strict=True)]
+
+
+def _after_earlier_steps(case: Case, clip: float, treated: Callable[[Gradients, float], Gradients]) -> Gradients:
+    """The stand-in's table and bias after steps with the ids that go before the case's own."""
+    weights = tuple(case.options[name].astype(np.float32).astype(np.float64) for name in ("table", "bias"))
+    for ids in case.options["before"]:
+        _, *grads = loss_and_gradients(case, *weights, ids)
+        moves = treated(grads, clip)
+        weights = tuple(each - case.options["lr"] * move for each, move in zip(weights, moves, strict=True))
+    return weights
+
+
+def loss_and_gradients(case: Case, table: Array, bias: Array, ids: Array | None = None) -> tuple[float, Array, Array]:
+    """The loss of the stand-in at these weights, and its gradients, in the mode that the case begins in. ids: else the case's."""
+    ids, options = case.args[0].array if ids is None else ids, case.options
     gain = options["gain"] if options["training"] else options["gain"] / 2
     seen, asked = ids[:, :-1].ravel(), ids[:, 1:].ravel()
     logits = gain * (table[seen] + bias)

@@ -115,6 +115,15 @@ MASK_MISTAKES = {
         why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
             the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing.""",
     ),
+    "TI22": mistake(
+        *(
+            patch("torch.arange(left, left + k_tile.shape[-2], device", "torch.arange(k_tile.shape[-2], device") + more
+            for more in (patch(), NO_SKIP)
+        ),
+        says="The keys were counted inside the tile, the queries from the start of the sequence; both should be counted from the start.",
+        why="""With tiles of 3, the first key of the second tile is key 3 of the sequence. Counted as key 0 of its tile it lies in
+            everyone's past, and the mask hides nothing there. Add the tile's start to the positions of its keys.""",
+    ),
     "TI2": mistake(
         patch(KEY_LOOP, "for left in range(0, visible // block_size * block_size, block_size):"),
         patch(KEY_LOOP, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),

@@ -147,8 +147,8 @@ class Kept:
 
 
 CALLS: list[
-    tuple[int, int, int, bool]
-] = []  # of each call of a `Speaker`: which cache, rows, tokens, whether a graph was built
+    tuple[int, int, int, bool, ndarray]
+] = []  # of each call of a `Speaker`: which cache, rows, tokens, whether a graph was built, the ids
 CACHES: list[Kept] = []
 
 
@@ -189,7 +189,7 @@ class Speaker(Module):
         sums = sums if cache.said is None else sums + cache.said
         logits = sums + 0.5 * said
         cache.said, cache.length = T.copy(sums[:, -1:]), cache.length + fed
-        CALLS.append((cache.number, rows, fed, T.get(logits, "requires_grad")))
+        CALLS.append((cache.number, rows, fed, T.get(logits, "requires_grad"), T.numbers(ids)))
         return logits
 
 
@@ -197,8 +197,8 @@ def generation(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
     args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before), again (True: it has written this once
-    already); named (True: all inputs go by name). calls: (cache, rows, tokens) of each; trainable: of each parameter; tables: their
-    numbers.
+    already); named (True: all inputs go by name). calls: (cache, rows, tokens) of each; seen: the ids of each;
+    trainable: of each parameter; tables: their numbers.
     """
     model = Speaker(run.options["table"], run.options["training"])
     if run.options.get("again"):
@@ -218,6 +218,7 @@ def generation(function: Any, run: Run) -> dict[str, Any]:
         "result": mark_result(result),
         "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool),
+        "seen": [call[4] for call in CALLS],
         "flags": array(modes),
         "recording": still,
         "trainable": trainable(owned),

@@ -13,6 +13,7 @@ Parts = Mapping[str, Part]
 Array = np.ndarray
 LENGTHS = "len(cache) at first and after each append"
 FED = "tokens in each call of the model"
+IN_TURN = "what the model sees is the prompt, then the new tokens in turn"
 
 
 def appends(case: Case, parts: Parts) -> dict[str, Part]:
@@ -91,9 +92,11 @@ def generation(case: Case, parts: Parts) -> dict[str, Part]:
         fed = fed[:-1]
     counts = np.zeros(t + new + 2, np.int64)  # of one length, so that another number of calls is told in words
     counts[: len(fed)] = fed[: len(counts)]
+    seen = [numbers(part) for part in parts["seen"].items][: len(fed)]
     left, before = numbers(parts["flags"]).ravel(), case.options["table"].tolist()
     return {
         FED: _tensor(counts),
+        IN_TURN: flag(_in_turn(case, seen, parts["result"])),
         "one cache serves all calls": flag(len(set(calls[:, 0].tolist())) <= 1),
         "a graph was built": flag(numbers(parts["graphs"]).any()),
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
@@ -103,6 +106,17 @@ def generation(case: Case, parts: Parts) -> dict[str, Part]:
         ),
         "result": parts["result"],
     }
+
+
+def _in_turn(case: Case, seen: list[Array], result: Part) -> bool:
+    """Whether the ids of the calls are, one after the other, those of the prompt and those that were written."""
+    prompt, new = case.args[0].array, case.args[1]
+    if not seen or result.array is None or result.array.ndim != 2:
+        return True  # something else is told
+    written = result.array[:, prompt.shape[1] :] if result.array.shape[1] > new else result.array
+    text = np.concatenate([prompt, written], axis=1) if len(written) == len(prompt) else prompt
+    in_all = np.concatenate(seen, axis=1) if len({len(each) for each in seen}) == 1 else seen[0]
+    return np.array_equal(in_all, text[:, : in_all.shape[1]])
 
 
 def _inside(one: Array, taken: Array) -> bool:

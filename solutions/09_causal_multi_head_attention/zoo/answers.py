@@ -539,3 +539,24 @@ WRONG["layer_norm"] = [
     (None, _VAR.replace("return ", "return x + ")),
     (None, _VAR.replace("return ", "if x.shape[-1] > 2:\n        x = x + 0.01 * x.flip(-1)\n    return ")),
 ]
+
+WRONG["layer_norm"] += [
+    (
+        "LN7",
+        """def layer_norm(x, weight, bias, eps=1e-5):
+    dims = tuple(range(1, x.dim())) or (0,)
+    mean = x.mean(dim=dims, keepdim=True)
+    var = x.var(dim=dims, keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(var + eps) * weight + bias
+""",
+    ),  # mean and variance over tokens and features together (all axes but the first)
+    (
+        "LN16",
+        """def layer_norm(x, weight, bias, eps=1e-5):
+    mean = x.mean(-1, keepdim=True)
+    d = x.shape[-1]
+    var = (x ** 2).sum(-1, keepdim=True) / d
+    return weight * (x - mean) * torch.rsqrt(var + eps) + bias
+""",
+    ),  # the variance is taken around 0, not around the mean
+]

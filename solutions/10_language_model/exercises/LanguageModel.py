@@ -170,6 +170,13 @@ class LanguageModel:
             why="""Pre-norm blocks already normalize what they read. Only the result of the last block is not normalized by
             anything else.""",
         ),
+        "LM20": mistake(
+            patch(BLOCKS, BLOCKS.replace("block(x)", "self.norm(block(x))"), "self.norm(x))", "x)"),
+            patch(BLOCKS, BLOCKS.replace("block(x)", "self.norm(block(x))")),
+            says="norm was applied after every block; it should be applied once, after the last.",
+            why="""Between the blocks x is the residual stream, to which each block adds. Normalized on the way, what earlier blocks have
+            added is scaled anew by each later one.""",
+        ),
         "LM5": mistake(
             patch(BLOCKS, "x = self.blocks[0](x)"),
             patch(BLOCKS, "pass"),

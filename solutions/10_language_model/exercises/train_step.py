@@ -20,23 +20,10 @@ CLIP, STEP, RETURN = (
 AT = "table's gradient at the step", "bias's gradient at the step"
 
 
-def _norm(*grads: Array) -> float:
-    return float(np.sqrt(sum((each**2).sum() for each in grads)))
-
-
-def _found(case: Case, parts: Mapping[str, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array], float]:
+def _found(case: Case, parts: Mapping[str, Array]) -> tuple[readings.Gradients, readings.Gradients, float]:
     """The gradients that the optimizer found, those of the loss alone, and the loss before the step."""
     loss, *grads = readings.loss_and_gradients(case, parts["table before"], parts["bias before"])
     return tuple(parts[name] for name in AT), tuple(grads), loss
-
-
-def _clipped(grads: tuple[Array, Array], clip: float) -> tuple[Array, ...]:
-    scale = min(1.0, clip / (_norm(*grads) + 1e-6))
-    return tuple(scale * each for each in grads)
-
-
-def _close(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
-    return all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(one, other, strict=True))
 
 
 @exercise(points=3, minutes=10, difficulty=2, result_type="any", forbids=("tampering",))
@@ -110,26 +97,32 @@ class train_step:
         if stale is None:
             return None
         both = tuple(a + b for a, b in zip(own, stale, strict=True))
-        if not any(_close(there, each) for each in (both, _clipped(both, case.kwargs.get("clip", 1.0)), stale)):
+        if not any(
+            readings.agree(there, each) for each in (both, readings.clipped(both, case.kwargs.get("clip", 1.0)), stale)
+        ):
             return None
         return (
-            f"at the step the gradients have the norm {_norm(*there):.4g}, which includes what was left from before the call; "
-            f"those of this loss alone have the norm {_norm(*own):.4g}."
+            f"at the step the gradients have the norm {readings.norm(there):.4g}, which includes what was left from before the call; "
+            f"those of this loss alone have the norm {readings.norm(own):.4g}."
         )
 
     @holds("the norm of all gradients together is clipped before the step")
     def clipped(case, parts):
         there, own, _ = _found(case, parts)
         clip = case.kwargs.get("clip", 1.0)
-        if _close(there, _clipped(own, clip)):
+        if readings.agree(there, readings.clipped(own, clip)):
             return None
-        norms = f"{_norm(*own):.4g} before clipping"
-        if _norm(*there) > 1.001 * clip:
-            return f"at the step their norm is {_norm(*there):.4g}, {norms}; clip={clip:g} allows {clip:g} at most."
-        if _norm(*own) <= clip and _close(tuple(each * _norm(*own) / max(_norm(*there), 1e-12) for each in there), own):
+        norms = f"{readings.norm(own):.4g} before clipping"
+        if readings.norm(there) > 1.001 * clip:
             return (
-                f"the loss's own gradients have the norm {_norm(*own):.4g}, below clip={clip:g}, and should stay as they are; at the "
-                f"step the norm is {_norm(*there):.4g}."
+                f"at the step their norm is {readings.norm(there):.4g}, {norms}; clip={clip:g} allows {clip:g} at most."
+            )
+        if readings.norm(own) <= clip and readings.agree(
+            tuple(each * readings.norm(own) / max(readings.norm(there), 1e-12) for each in there), own
+        ):
+            return (
+                f"the loss's own gradients have the norm {readings.norm(own):.4g}, below clip={clip:g}, and should stay as they are; at "
+                f"the step the norm is {readings.norm(there):.4g}."
             )
         return None
 
@@ -255,17 +248,16 @@ class train_step:
             why="""`torch.no_grad()` and `.detach()` belong around what is measured, not around what is trained.""",
         ),
         "TR15": mistake(
-            patch(
-                "logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()",
-                "logits.flatten(0, 1), ids.flatten()",
-                of="next_token_loss",
-            ),
-            patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]", of="next_token_loss"),
-            patch("ids[:, 1:].flatten()", "ids[:, 1:].flatten(), reduction='sum'", of="next_token_loss"),
             patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
+            patch(FORWARD, "loss = F.cross_entropy(model(ids)[:, 1:].flatten(0, 1), ids[:, :-1].flatten())"),
+            patch(
+                FORWARD,
+                "loss = F.cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction='sum')",
+            ),
+            patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
             says="The step itself agrees; the loss that it takes is another than the mean loss of the next token.",
             why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the
-            other direction, or summed. Where the step calls `next_token_loss`, that function's check says which.""",
+            other direction, or summed. Call `next_token_loss`, whose own check would say which.""",
         ),
         "TR16": mistake(
             patch(BACKWARD, "(loss * ids.shape[0]).backward()"),

@@ -545,8 +545,25 @@ _MANUAL = """def train_step(model, optimizer, ids, clip=1.0):
     optimizer.step()
     return float(loss.detach())
 """
+_ROLLED = """def next_token_loss(logits, ids):
+    return F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())
+"""
+_STEP_BY_CLOSURE = """def train_step(model, optimizer, ids, clip=1.0):
+    def closure():
+        model.zero_grad(set_to_none=True)
+        loss = next_token_loss(model(ids), ids)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), clip, norm_type=2.0)
+        return loss.detach()
+
+    return float(optimizer.step(closure))
+"""
 RIGHT["train_step"] = [
     _TAKEN,
+    # a right step beside a wrong loss
+    _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids") + _STEP,
+    _LOSS.replace("reshape(-1))", "reshape(-1), reduction='sum')") + _STEP,
+    _ROLLED + _STEP_BY_CLOSURE,
     _MANUAL,
     _TAKEN.replace(
         "    return loss.item",
@@ -651,11 +668,11 @@ WRONG["train_step"] = [
     ("TR14", _TAKEN.replace("    loss = next", "    with torch.no_grad():\n        loss = next")),
     (
         "TR15",
-        _TAKEN.replace(
-            "logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v), ids.reshape(-1)"
+        _STEP.replace(
+            "next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids)[:, :-1].mT, ids[:, 1:], reduction='sum')"
         ),
     ),
-    ("TR15", _LOSS.replace("reshape(-1))", "reshape(-1), reduction='sum')") + _STEP),
+    ("TR5", _ROLLED + _STEP.replace("clip_grad_norm_", "clip_grad_value_")),
     (
         "TR2",
         _TAKEN.replace("    optimizer.zero_grad()\n", "").replace(
@@ -705,4 +722,29 @@ WRONG["train_step"] = [
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    torch.set_grad_enabled(False)\n")),
     (None, _TAKEN.replace("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()")),
     (None, _TAKEN.replace("model(ids), ids)\n    loss.b", "model(ids[:1]), ids[:1])\n    loss.b")),
+]
+
+WRONG["LanguageModel"] += [
+    (
+        "LM20",
+        """class LanguageModel(nn.Module):
+    def __init__(self, vocabulary, d_model, num_heads, num_layers, max_len):
+        super().__init__()
+        self.max_len = max_len
+        self.token = nn.Embedding(vocabulary, d_model)
+        self.position = nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, ids):
+        B, T = ids.shape
+        if T > self.max_len:
+            raise ValueError("too long")
+        x = self.token(ids) + self.position(torch.arange(T, device=ids.device))
+        for block in self.blocks:
+            x = self.norm(block(x))
+        return self.head(x)
+""",
+    )  # the norm runs after every block
 ]

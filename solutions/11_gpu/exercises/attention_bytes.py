@@ -82,6 +82,12 @@ class attention_bytes:
             says="fused changes nothing; the fused operator writes no scores and no weights to memory.",
             why="That is the whole idea: scores and weights live in the chip's fast memory, a tile at a time.",
         ),
+        "BY20": mistake(
+            *(patch("0 if fused", f"{passes}t_q * t_k if fused") for passes in ("", "2 * ")),
+            says="Fused, a pass over a t_q × t_k matrix was still counted; scores and weights then never reach memory.",
+            why="""The fused operator makes a tile of scores, uses it and throws it away, all in the chip's fast memory. Only q, k, v
+            and the output are read or written.""",
+        ),
         "BY5": mistake(
             patch("if fused", "if not fused"),
             says="fused has the opposite effect: score matrices were counted where they never reach memory.",

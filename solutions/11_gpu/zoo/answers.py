@@ -748,3 +748,14 @@ TIME_WRONG += [
     # the clock is read once, and never around a call
     (None, "import statistics" + _PEEK.format(lengths="(time.perf_counter(), [1e-3] * (warmup + repeats))[1]")),
 ]
+
+WRONG["attention_bytes"] += [
+    (
+        "BY20",
+        """def attention_bytes(batch, num_heads, t_q, t_k, d_head, bytes_per_number=2, fused=False):
+    small = 2 * t_q * d_head + 2 * t_k * d_head
+    big = t_q * t_k if fused else 4 * t_q * t_k
+    return batch * num_heads * (small + big) * bytes_per_number
+""",
+    )  # the fused kernel still writes scores once
+]

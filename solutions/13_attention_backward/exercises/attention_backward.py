@@ -117,8 +117,10 @@ class attention_backward:
     @holds("adding one vector to every key changes no output, so grad_k sums to 0 over the keys")
     def keys_cancel(case, parts):
         # A vector added to every key raises all scores of a query alike, so softmax does not see it.
-        total = np.abs(parts["grad_k"].sum(axis=-2)).max()
-        return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}; it should be 0."
+        totals = parts["grad_k"].sum(axis=-2)
+        worst = float(totals.flat[np.abs(totals).argmax()])
+        sentence = f"summed over the keys, grad_k is {worst:.4g}; it should be 0."
+        return None if abs(worst) < 1e-3 else sentence.replace("-", "−")
 
     hints = (
         "The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
@@ -173,9 +175,9 @@ class attention_backward:
         ),
         "GB11": mistake(
             patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
-            says="The factor 1/√d_k was used twice in the backward pass; use it once.",
+            says="The backward pass divided by √d_k twice, or by d_k; it should divide by √d_k once.",
             why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
-            again makes both gradients too small by √d_k, while grad_v is right.""",
+            again, or by d_k in place of its root, makes both gradients too small by √d_k, while grad_v is right.""",
         ),
         "GB12": mistake(
             scores_with(""),
@@ -238,6 +240,13 @@ class attention_backward:
             says="The sign of all three gradients was reversed; return them without the minus.",
             why="""The minus sign of gradient descent is in the step that uses a gradient, not in the gradient. With one key the
             output is its value, so grad_v is the sum of grad_output over the queries, not minus that.""",
+        ),
+        "GB31": mistake(
+            patch("weights * (grad_weights - mean)", "grad_weights"),
+            says="The way back through softmax is missing: grad_weights was used where the gradient of the scores should be.",
+            why="""Between weights and scores stands the softmax: dS = W ⊙ (dW − weighted mean of the row). With the weights (½, ½) and
+            dW = (1, 0), dS is (¼, −¼); without that step the scores would both rise, or none of them, and grad_k does not cancel over
+            the keys.""",
         ),
         "GB27": mistake(
             patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),

@@ -59,10 +59,11 @@ class softmax_backward:
 
     @holds("each row of the gradient sums to 0")
     def rows(case, parts):
-        total = np.abs(parts["result"].sum(axis=-1)).max()
-        return (
-            None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
-        )
+        totals = parts["result"].sum(axis=-1)
+        worst = float(totals.flat[np.abs(totals).argmax()])
+        if abs(worst) < 1e-4:
+            return None
+        return f"a row sums to {worst:.4g}: raising all scores alike would change the weights.".replace("-", "−")
 
     hints = (
         "When one score grows, what happens to the other weights of its row? And when all scores of a row grow by the same amount, what "
@@ -78,6 +79,16 @@ class softmax_backward:
             says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
             why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
             the number of keys makes it too small, and a constant grad_weights no longer gives 0.""",
+        ),
+        "GB30": mistake(
+            patch(
+                MEAN_LINE,
+                f"exps = np.exp(weights - weights.max(axis=-1, keepdims=True))\n"
+                f"    weights = exps / exps.sum(axis=-1, keepdims=True)\n    {MEAN_LINE}",
+            ),
+            says="Softmax was taken of the weights once more; they are its result and should be used as they are.",
+            why="""softmax_backward gets the weights, not the scores. The softmax of weights, numbers between 0 and 1, is much flatter: of
+            (1, 0) it makes (0.73, 0.27), and a row that is certain gets a gradient that should be 0.""",
         ),
         "WS36": (
             patch(MEAN_LINE, f"rows, keys = weights.shape\n    {MEAN_LINE}"),

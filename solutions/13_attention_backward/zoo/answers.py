@@ -1066,3 +1066,25 @@ def attention_backward(q, k, v, grad_output):
         ),
     ],
 }
+
+WRONG["attention_backward"] += [
+    (
+        "GB31",
+        """def attention_backward(q, k, v, grad_output):
+    _, p = attention(q, k, v)
+    gv = p.swapaxes(-1, -2) @ grad_output
+    ds = grad_output @ v.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    return ds @ k, ds.swapaxes(-1, -2) @ q, gv
+""",
+    )  # the softmax's backward pass is left out (gradient of weights used as gradient of scores)
+]
+
+WRONG["softmax_backward"] += [
+    (
+        "GB30",
+        """def softmax_backward(grad_weights, weights):
+    p = softmax(weights)
+    return p * (grad_weights - (grad_weights * p).sum(axis=-1, keepdims=True))
+""",
+    )  # softmax is taken again of the weights
+]

@@ -231,9 +231,10 @@ class merge_partial:
         "OS10": mistake(
             patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
             patch(MAXIMUM, "m = torch.full_like(m_a, max(m_a.max(), m_b.max()))"),
+            patch(SHIFT, "shift = m.max().masked_fill(m.max() == -math.inf, 0.0)"),
             says="One maximum was taken for all rows; each row should have its own.",
-            why="""m is part of the result, the largest score *of each query*. Besides, a row 104 below the common maximum has exp = 0
-            for every score, and nothing is left of it.""",
+            why="""m is part of the result, the largest score *of each query*, and l and o are relative to it. Besides, a row 104 below the
+            common maximum has exp = 0 for every score, and nothing is left of it.""",
         ),
         "OS11": mistake(
             patch("torch.maximum", "torch.minimum"),

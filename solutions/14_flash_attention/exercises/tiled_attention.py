@@ -222,6 +222,7 @@ class tiled_attention:
         "TI9": mistake(
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]", OUTPUT, "outputs.append(o)"),
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]"),
+            patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]") + NO_SKIP,
             says="o was divided by l in every tile; it should be divided once, after the last.",
             why="""After a division o is a mean and no longer a sum, so the next tile cannot be added to it. (Multiplied by the old l
             first, it could: that is FlashAttention's first version, and one of the things that the second left out.)""",

@@ -654,6 +654,37 @@ BACK_RIGHT = [
             gq[:, :, i].add_(torch.einsum("bhk,bhkd->bhd", gs, k[:, :, at]))
     return gq / math.sqrt(q.shape[-1]), gk, gv
 ''',
+    '''def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
+    """Two passes: D from the weights in float64, then the gradients."""
+    T_q, T_k = q.shape[2], k.shape[2]
+    root = math.sqrt(q.shape[3])
+    Q, K, V, L, G = (z.to(torch.float64) for z in (q, k, v, logsumexp, grad_output))
+
+    def tiles(a, b):
+        for c in range(0, T_k, block_size):
+            d = min(T_k, c + block_size)
+            if causal and c > b - 1 + T_k - T_q:
+                return
+            s = Q[:, :, a:b].matmul(K[:, :, c:d].transpose(2, 3)).div_(root)
+            if causal:
+                i = torch.arange(a, b, device=q.device).view(-1, 1)
+                j = torch.arange(c, d, device=q.device).view(1, -1)
+                s = torch.where(j - i > T_k - T_q, -torch.inf, s)
+            yield c, d, (s - L[:, :, a:b, None]).exp(), G[:, :, a:b] @ V[:, :, c:d].transpose(2, 3)
+
+    gq, gk, gv = torch.zeros_like(Q), torch.zeros_like(K), torch.zeros_like(V)
+    for a in range(0, T_q, block_size):
+        b = min(T_q, a + block_size)
+        D = 0
+        for _, _, p, dp in tiles(a, b):
+            D = D + (p * dp).sum(-1, keepdim=True)
+        for c, d, p, dp in tiles(a, b):
+            ds = p * (dp - D) / root
+            gv[:, :, c:d] += p.transpose(2, 3) @ G[:, :, a:b]
+            gq[:, :, a:b] += ds @ K[:, :, c:d]
+            gk[:, :, c:d] += ds.transpose(2, 3) @ Q[:, :, a:b]
+    return gq.to(q.dtype), gk.to(k.dtype), gv.to(v.dtype)
+''',
 ]
 
 BACK_RIGHT += [_FILLED, _SKIPPED, _FILLED.replace('float("-inf")', "-1e3")]
@@ -703,7 +734,7 @@ BACK_WRONG = [
     ("BW1", _BACK.replace(" - D[:, :, i:i + n, None]", "")),
     ("BW2", _BACK.replace("None]) * scale", "None])")),
     ("SD1", _BACK.replace("transpose(-1, -2) * scale\n            p", "transpose(-1, -2)\n            p")),
-    ("MK13", _BACK.replace("if causal", "if False")),
+    ("FB22", _BACK.replace("if causal", "if False")),
     ("MK3", _FILLED.replace('float("-inf")', "0.0")),
     ("MK3", _SKIPPED.replace('float("-inf")', "0.0")),
     ("MK4", _FILLED.replace('float("-inf")', "-100.0")),
@@ -762,3 +793,79 @@ BACK_WRONG = [
 
 RIGHT = {"merge_partial": MERGE_RIGHT, "tiled_attention": TILED_RIGHT, "tiled_attention_backward": BACK_RIGHT}
 WRONG = {"merge_partial": MERGE_WRONG, "tiled_attention": TILED_WRONG, "tiled_attention_backward": BACK_WRONG}
+
+WRONG["tiled_attention"] += [
+    (
+        "TI22",
+        """def tiled_attention(q, k, v, block_size, causal=False):
+    T_q, T_k = q.shape[-2], k.shape[-2]
+    outs, lses = [], []
+    for i in range(0, T_q, block_size):
+        qi = q[..., i:i + block_size, :]
+        m = torch.full(qi.shape[:-1], -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(*qi.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)
+        for j in range(0, T_k, block_size):
+            kj, vj = k[..., j:j + block_size, :], v[..., j:j + block_size, :]
+            s = qi @ kj.mT / q.shape[-1] ** 0.5
+            if causal:
+                rows = torch.arange(qi.shape[-2], device=q.device)[:, None] + i + T_k - T_q
+                cols = torch.arange(kj.shape[-2], device=q.device)[None]
+                s = s.masked_fill(cols > rows, -torch.inf)
+            new = torch.maximum(m, s.amax(-1))
+            safe = new.masked_fill(new == -torch.inf, 0)
+            e = torch.exp(s - safe[..., None])
+            f = torch.exp(m - safe)
+            l = l * f + e.sum(-1)
+            o = o * f[..., None] + e @ vj
+            m = new
+        outs.append(o / l[..., None])
+        lses.append(m + torch.log(l))
+    return torch.cat(outs, -2), torch.cat(lses, -1)
+""",
+    ),  # the causal mask of a tile uses positions inside the tile, offset of the tile forgotten for keys
+    (
+        "TI9",
+        """def tiled_attention(q, k, v, block_size, causal=False):
+    T_q, T_k = q.shape[-2], k.shape[-2]
+    outs, lses = [], []
+    for i in range(0, T_q, block_size):
+        qi = q[..., i:i + block_size, :]
+        m = torch.full(qi.shape[:-1], -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(*qi.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)
+        for j in range(0, T_k, block_size):
+            kj, vj = k[..., j:j + block_size, :], v[..., j:j + block_size, :]
+            s = qi @ kj.mT / q.shape[-1] ** 0.5
+            if causal:
+                rows = torch.arange(i, i + qi.shape[-2], device=q.device)[:, None] + T_k - T_q
+                cols = torch.arange(j, j + kj.shape[-2], device=q.device)[None]
+                s = s.masked_fill(cols > rows, -torch.inf)
+            new = torch.maximum(m, s.amax(-1))
+            safe = new.masked_fill(new == -torch.inf, 0)
+            e = torch.exp(s - safe[..., None])
+            f = torch.exp(m - safe)
+            l = l * f + e.sum(-1)
+            o = o * f[..., None] + e @ vj
+            o = o / l[..., None]
+            m = new
+        outs.append(o / l[..., None])
+        lses.append(m + torch.log(l))
+    return torch.cat(outs, -2), torch.cat(lses, -1)
+""",
+    ),  # divided by l at every tile
+]
+
+WRONG["merge_partial"] += [
+    (
+        "OS10",
+        """def merge_partial(a, b):
+    (ma, la, oa), (mb, lb, ob) = a, b
+    m = torch.maximum(ma, mb)
+    top = m.max()
+    top = torch.where(torch.isinf(top), torch.zeros_like(top), top)
+    fa, fb = torch.exp(ma - top), torch.exp(mb - top)
+    return m, la * fa + lb * fb, oa * fa[..., None] + ob * fb[..., None]
+""",
+    )  # the maximum over the whole tensor instead of by row
+]

@@ -80,7 +80,15 @@ class KVCache:
                 (*sizes, Tensor(k, dtype), Tensor(v, dtype)),
                 probe="probes.appends",
                 raises=raises,
-                options={"chunks": chunks, "dtype": None if dtype == "float32" else dtype, **options},
+                options={
+                    "chunks": chunks,
+                    **(
+                        {"dtype": None}
+                        if dtype == "float32"
+                        else {"dtype": dtype, "shown": {"dtype": f"torch.{dtype}"}}
+                    ),
+                    **options,
+                },
                 names=("batch", "num_kv_heads", "max_len", "d_head", "k to append", "v to append"),
                 dtype=(dtype, "int64"),
                 reading=readings.appends,
@@ -279,6 +287,7 @@ class KVCache:
         ),
         "KC17": mistake(
             patch("self.length = end", "self.length += 1"),
+            patch("self.length = end", "self.length += 1") + both("{name}[:, :, :self.length]"),
             says="The cache counts appends, not tokens: the two agree only while every chunk is a single token.",
             why="After a prompt of 5 tokens the length is 1: the next token overwrites token 1, and only two tokens come back.",
         ),

@@ -97,6 +97,13 @@ class window_mask:
             says="The sinks were hidden; they should stay visible, however far back.",
             why="A sink is a place where weight may go when nothing in the window deserves it.",
         ),
+        "WM14": mistake(
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & ((j < sinks) | (sinks == 0))"),
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j < sinks)"),
+            says="Window and sinks were joined by *and*; a key should be visible in the window *or* among the sinks.",
+            why="""`&` leaves only the sinks that are still in the window. Once the text is longer than window + sinks there is none, and
+            the query sees nothing at all.""",
+        ),
         "WM9": mistake(
             patch("j < sinks", "j >= t_k - sinks"),
             says="The last keys were taken for sinks; the first ones should be.",

@@ -821,3 +821,39 @@ WRONG["generate_cached"] = [
         ),
     ),
 ]
+
+WRONG["KVCache"] += [
+    (
+        "KC17",
+        """class KVCache:
+    def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
+        self.keys = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def append(self, k, v):
+        n = k.shape[2]
+        if self.length + n > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, self.length : self.length + n] = k
+        self.values[:, :, self.length : self.length + n] = v
+        self.length += 1
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def __len__(self):
+        return self.length
+""",
+    )  # the length grows by 1 whatever the chunk
+]
+
+WRONG["window_mask"] += [
+    (
+        "WM14",
+        """def window_mask(t_q, t_k, window, sinks=0):
+    p = torch.arange(t_q)[:, None] + t_k - t_q
+    j = torch.arange(t_k)[None, :]
+    mask = (j <= p) & (p - j < window)
+    return mask & (j < sinks) if sinks else mask
+""",
+    )  # window and sinks ANDed
+]

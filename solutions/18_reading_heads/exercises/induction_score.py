@@ -39,7 +39,8 @@ class induction_score:
             title = f"{t} tokens, period {period}, each row with all its weight in one place"
             yield case(f"in-one-place-{i}", title, b, h, t, period, one_hot_weights)
         sure = np.zeros((2, 3, 9, 9))
-        sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
+        rows = np.arange(9)  # period 4: one after the previous occurrence; a row that has none looks at itself
+        sure[..., rows, np.where(rows < 4, rows, rows - 3)] = 1
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]
         yield Case(
             "sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4)
@@ -104,7 +105,8 @@ class induction_score:
         ),
         "IN7": mistake(
             patch("mean(dim=(0, 2))", "mean()"),
-            says="One number was returned for all heads; each head should have a score of its own, (H,).",
+            patch("mean(dim=(0, 2))", "mean().expand(weights.shape[1])"),
+            says="One mean was taken over all heads; each head should have a score of its own, (H,).",
             why="""The score is there to find which heads do it. Two heads with 0.9 and 0.1 give 0.5, which is true of neither.""",
         ),
         "IN8": mistake(

@@ -603,3 +603,13 @@ WRONG = {
         (None, "def attention_rollout(layers):\n    return torch.stack(layers).mean(dim=(0, 2))\n"),
     ],
 }
+
+WRONG["induction_score"] += [
+    (
+        "IN7",
+        """def induction_score(weights, period):
+    i = torch.arange(period, weights.shape[-1])
+    return weights[:, :, i, i - period + 1].mean().expand(weights.shape[1])
+""",
+    )  # mean over the whole tensor (no heads)
+]

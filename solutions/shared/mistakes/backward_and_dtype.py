@@ -27,7 +27,7 @@ TEXTS = (
     ),
     MistakeText(
         "BW3",
-        "The graph was cut at the weights or before them: no gradient flows through the scores to the queries and keys.",
+        "The graph was cut between queries and keys and the output: the output passes no gradient back to them through the scores.",
         "`detach()`, `.data`, `torch.no_grad()`, `torch.tensor(…)` and NumPy all cut the graph. After the cut the weights are constants. "
         "If the values were not cut off as well, the output still requires grad: `backward()` runs, and only what makes the values "
         "gets a gradient. In a model w_q and w_k then never train, while the loss falls a little through w_v. If they were, "

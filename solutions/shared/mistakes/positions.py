@@ -51,7 +51,7 @@ TEXTS = (
     ),
     MistakeText(
         "RO1",
-        "The two halves of x were paired, which is a valid rotation; here neighbors should form a pair.",
+        "The first half of the numbers was paired with the second, which is a valid rotation; here neighbors should form a pair.",
         "Two layouts of RoPE are in use. One turns (x[0], x[1]), (x[2], x[3]), …; the other turns x[i] with x[i + d/2]. Both keep norms "
         "and depend on relative positions alone, so a model trained with either is fine. Mixed with weights of the other, attention is "
         "wrong without an error.\n\n"

@@ -1,0 +1,72 @@
+"""What a verdict tells is so: the call that an experiment shows, the type that it asks for, the properties that hold."""
+
+from __future__ import annotations
+
+from grader.course.course import open_course
+from grader.judging.judge import judge
+from tests.live import from_cells
+
+
+def verdict(exercise: str, cell: str):
+    return judge(open_course().exercise(exercise), from_cells(exercise, cell))
+
+
+def test_arguments_that_a_probe_adds_are_shown_and_the_type_is_this_cases_own():
+    cache = """class KVCache:
+    def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=None, device=None):
+        self.keys, self.values = torch.zeros(2, batch, num_kv_heads, max_len, d_head, device=device)
+        self.length = 0
+    def append(self, k, v):
+        end = self.length + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError
+        self.keys[:, :, self.length:end], self.values[:, :, self.length:end] = k, v
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+    def __len__(self):
+        return self.length
+"""
+    found = verdict("KVCache", cache)
+    assert found.headline == "`keys after 2 tokens` has dtype float32; expected float64."
+    assert found.experiment.endswith(", dtype=torch.float64)")
+
+
+def test_a_stopwatchs_call_shows_how_often_it_is_to_call():
+    stopwatch = (
+        "def time_ms(fn, device, warmup=3, repeats=10):\n    for _ in range(10):\n        fn()\n    return 1.0\n"
+    )
+    assert verdict("time_ms", stopwatch).experiment.endswith("time_ms(device='cpu', warmup=2, repeats=7)")
+
+
+def test_a_sum_is_told_with_its_sign():
+    found = verdict("softmax_backward", "def softmax_backward(grad_weights, weights):\n    return -weights\n")
+    assert "A row sums to −1:" in found.headline
+
+
+def test_no_property_holds_by_the_way_an_experiment_fills_what_it_leaves_open():
+    rolled = "def next_token_loss(logits, ids):\n    return F.cross_entropy(logits.mT, ids.roll(-1, dims=1))\n"
+    found = verdict("next_token_loss", rolled)
+    assert (
+        found.mistakes == ("NL18",) and "a model that knows every next token pays next to nothing" not in found.verified
+    )
+    diagonal = "def induction_score(weights, period):\n    return weights.diagonal(1 - period, 2, 3).mean(dim=(0, 2))\n"
+    assert verdict("induction_score", diagonal).verified == ()
+    fed_twice = """def generate_cached(model, ids, max_new_tokens):
+    with torch.no_grad():
+        cache = model.new_cache(len(ids))
+        model(ids, cache)
+        for _ in range(max_new_tokens):
+            ids = torch.cat([ids, model(ids[:, -1:], cache)[:, -1].argmax(-1, keepdim=True)], dim=1)
+    return ids
+"""
+    found = verdict("generate_cached", fed_twice)
+    assert found.mistakes == ("GC5",) and found.verified == ()
+    assert found.headline.endswith("After the prompt it saw other tokens than those that were written.")
+
+
+def test_delta_from_the_weights_needs_no_output():
+    answers = open_course().module("14_flash_attention.zoo.answers").BACK_RIGHT
+    (right,) = (text for text in answers if "D from the weights in float64" in text)
+    wrong = right.replace("gv[:, :, c:d] += p", "gv[:, :, c:d] += 1.5 * p")
+    found = verdict("tiled_attention_backward", wrong)
+    assert wrong != right and found.status == "failed" and not found.slip
