@@ -431,7 +431,7 @@ if passed(additive_attention):
 # For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and
 # for three {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention these are {{ shares["attention"][2]:.0%; it > 0.9 }} and
 # {{ shares["attention"][3]:.0%; it > 0.8 }}. We trained both with five seeds: for three phrases one vector had 41% to 50%,
-# attention 95% to 100%. In four times as many steps one vector learns two phrases, too (99%), but for three it still has 78% to
+# attention 95% to 100%. In four times as many steps one vector learns two phrases (99%), but for three it still has 78% to
 # 85%. Beyond the lengths of the training both get worse, as on real sentences (Bahdanau et al., figure 2).
 #
 # ## From here to today

@@ -544,7 +544,7 @@ if passed(KVCache) and passed(generate_cached):
     found = {}
     for name, model in (("right", writer), ("positions restart at 0", restarted), ("no mask", unmasked)):
         model.load_state_dict(writer.state_dict())
-        found[name] = at_once, in_chunks, one_by_one = [gap(model, n) for n in (48, 16, 1)]
+        found[name] = at_once, in_chunks, one_by_one = [largest_gap(model, n) for n in (48, 16, 1)]
         print(f"{name:22}   at once: {at_once:7.1e}   chunks of 16: {in_chunks:7.1e}   one by one: {one_by_one:7.1e}")
     wrong = [[value > 1e-3 for value in values] for values in found.values()]
     assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
