@@ -181,6 +181,110 @@ def leaks(attention, x):
 WRONG = {
     "leaks": [
         (
+            "LK13",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            changed[t, 0] += 9.0
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK14",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if abs((attention(changed)[:t] - base[:t]).sum()) > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK6",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 5e-6:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK6",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(20):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if not torch.allclose(attention(changed)[:t], base[:t]):
+                return True
+    return False
+""",
+        ),
+        (
+            "LK15",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x) - 1):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK1",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    t = max(len(x) // 2, 1)
+    for trial in range(200):
+        changed = x.clone()
+        step = torch.randn(x.shape[1], dtype=x.dtype)
+        changed[t] += 9.9 * step / step.abs().max()
+        if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+            return True
+    return False
+""",
+        ),
+        (
+            "LK2",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[t - 1] - base[t - 1]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
             "LK1",
             """
 def leaks(attention, x):
