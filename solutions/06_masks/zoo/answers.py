@@ -574,6 +574,46 @@ def leaks(attention, x):
     ],
     "masked_attention": [
         (
+            "MA33",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    if q.dim() == 4 and mask.dim() == 3:
+        mask = mask[:, None]
+    scores = scores.masked_fill(~mask, -torch.inf)
+    weights = torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
+        (
+            "MA34",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores * mask
+        scores = scores.masked_fill(scores == 0, -torch.inf)
+    weights = torch.nan_to_num(torch.softmax(scores, dim=-1))
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
+        (
+            "MA35",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        mask = mask.expand(scores.shape)
+        scores = scores.masked_fill(~mask, -1e30)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights * mask.all(-1, keepdim=True)
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
+        (
             "MK9",
             """def masked_attention(q, k, v, mask=None):
     s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
