@@ -130,6 +130,7 @@ class soft_lookup:
         ),
         "SL2": mistake(
             patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits"),
+            patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits / len(fits)"),
             says="The weights were not divided by their sum; they should sum to 1.",
             why="Weights are shares of a whole. If they sum to 3, three times too much comes back, whatever is asked.",
         ),

@@ -384,6 +384,15 @@ def hard_lookup(query, keys, values):
     ],
     "soft_lookup": [
         (
+            "SL2",
+            """
+def soft_lookup(query, keys, values, sharpness=1.0):
+    scores = sharpness * (keys @ query)
+    weights = np.exp(scores) / len(scores)
+    return weights @ values
+""",
+        ),
+        (
             "SL1",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):

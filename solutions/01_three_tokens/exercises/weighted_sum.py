@@ -53,7 +53,7 @@ class weighted_sum:
     )
 
     mistakes = {
-        "SD8": (
+        "AB22": (
             patch("weights @ V", "weights.T @ V"),
             patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
             patch(

@@ -918,7 +918,7 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "SD8",
+            "AB22",
             """
 def weighted_sum(weights, V):
     return np.matmul(weights.T, V)
@@ -1021,7 +1021,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "SD8",
+            "AB22",
             """
 def weighted_sum(weights, V):
     return np.einsum("ji,jv->iv", weights, V)

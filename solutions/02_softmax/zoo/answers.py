@@ -559,6 +559,16 @@ def find_failure(candidate):
     ],
     "softmax": [
         (
+            "SX25",
+            """
+def softmax(x, axis=-1):
+    if x.max() > 80:
+        x = x - x.max(axis=axis, keepdims=True)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+""",
+        ),
+        (
             "SX53",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -1445,6 +1455,15 @@ def cross_entropy(scores, targets):
         ),
     ],
     "cross_entropy_gradient": [
+        (
+            "SM3",
+            """
+def cross_entropy_gradient(scores, targets):
+    e = np.exp(scores - scores.max())
+    p = e / e.sum()
+    return p - np.eye(scores.shape[-1])[targets]
+""",
+        ),
         (
             "CG14",
             """def cross_entropy_gradient(scores, targets):

@@ -182,8 +182,8 @@ class dot_product_std:
         "WS30": mistake(
             patch(Q, "q = rng.standard_normal(d_k)"),
             patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            says="One query was drawn for all keys; each pair should have a query of its own.",
-            why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
+            says="One query was drawn for all keys, or one key for all queries; each pair should have a query and a key of its own.",
+            why="""With one of the two fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
             is the size of one normal number, anything between 0 and 3.""",
         ),
     }
