@@ -45,7 +45,7 @@ class row_entropy:
         low = float(parts["result"].min())
         return None if low > -1e-6 else f"an entropy of {low:.4g} came back."
 
-    @holds("n equal weights have the largest entropy, ln n nats")
+    @holds("no entropy is above ln n nats, that of n equal weights")
     def not_above_uniform(case, parts):
         n = np.shape(case.args[0])[-1]
         highest, most = float(parts["result"].max()), math.log(n)
