@@ -98,4 +98,5 @@ class attention_scores:
             says="Negative squared distances came back; dot products are asked for.",
             why="Both are large for similar vectors, but a distance also punishes a key for being long.",
         ),
+        "AB15": (patch("K.T", "K.reshape(K.shape[1], K.shape[0])"), patch("K.T", "K.reshape(Q.shape[1], -1)")),
     }

@@ -179,8 +179,14 @@ class three_token_attention:
         ),
         "TT44": mistake(
             patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"),
-            *mistakes_of(weighted_sum, "SD8")["SD8"][1:],
+            *mistakes_of(weighted_sum, "TT44")["TT44"][1:],
             says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys.",
+        ),
+        "TT49": mistake(
+            patch("Q.shape[1]", "Q.shape[0]"),
+            patch("Q.shape[1]", "K.shape[0]"),
+            says="The scale was taken from how many queries or keys there are; take it from d_k, how many numbers each of them has.",
+            why="A score is a sum of d_k products, however many queries and keys there are: `Q.shape[1]`, not `len(Q)`.",
         ),
     }

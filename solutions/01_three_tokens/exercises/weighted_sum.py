@@ -53,7 +53,7 @@ class weighted_sum:
     )
 
     mistakes = {
-        "AB22": (
+        "TT44": (
             patch("weights @ V", "weights.T @ V"),
             patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
             patch(
@@ -106,5 +106,10 @@ class weighted_sum:
             patch("weights @ V", "V @ weights"),
             says="The product was formed as `V @ weights`; rows of the weights belong to queries, so the weights should come first.",
             why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q.",
+        ),
+        "TT48": mistake(
+            patch("weights @ V", "weights[:, -1:] * V[-1]"),
+            says="Each output is the last key's share alone; the shares of all keys should be added up.",
+            why="In a loop, `output[i] = …` forgets what was there. `output[i] += …` adds to it.",
         ),
     }

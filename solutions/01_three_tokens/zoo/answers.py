@@ -366,6 +366,14 @@ query_for = Finder()
 WRONG = {
     "attention_scores": [
         (
+            "AB15",
+            """
+def attention_scores(Q, K):
+    n_k, d_k = K.shape
+    return Q @ K.reshape(d_k, n_k)
+""",
+        ),
+        (
             "SD8",
             """
 def attention_scores(Q, K):
@@ -625,6 +633,14 @@ def scale_scores(scores, d_k):
         ),
     ],
     "softmax_rows": [
+        (
+            "SX54",
+            """
+def softmax_rows(scores):
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.exp(shifted) / np.exp(scores).sum(axis=1, keepdims=True)
+""",
+        ),
         (
             "TT47",
             """
@@ -918,7 +934,18 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "AB22",
+            "TT48",
+            """
+def weighted_sum(weights, V):
+    out = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(V)):
+            out[i] = weights[i, j] * V[j]
+    return out
+""",
+        ),
+        (
+            "TT44",
             """
 def weighted_sum(weights, V):
     return np.matmul(weights.T, V)
@@ -1021,7 +1048,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "AB22",
+            "TT44",
             """
 def weighted_sum(weights, V):
     return np.einsum("ji,jv->iv", weights, V)

@@ -964,6 +964,13 @@ def softmax_with_temperature(x, temperature, axis=-1):
     ],
     "log_softmax": [
         (
+            "SX54",
+            """
+def log_softmax(x, axis=-1):
+    return x - x.max(axis=axis, keepdims=True) - np.log(np.exp(x).sum(axis=axis, keepdims=True))
+""",
+        ),
+        (
             "SX53",
             """def log_softmax(x, axis=-1):
     s = x - np.max(x, axis=-1, keepdims=True)

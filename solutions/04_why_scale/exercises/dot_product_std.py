@@ -131,6 +131,7 @@ class dot_product_std:
         ),
         "WS5": mistake(
             patch("q * k", "q * q"),
+            patch(K, "k = q"),
             says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
             are independent and the mean is 0.""",

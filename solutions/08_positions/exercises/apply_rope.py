@@ -189,4 +189,22 @@ class apply_rope:
             rotation leaves no trace in the graph, and the gradient reaches x as if nothing had been rotated.""",
         ),
         "PO36": ANGLES["PO36"],
+        "PO38": mistake(
+            patch(NEW_B, "new_b = a * sin - b * cos"),
+            says="Both new numbers got a minus sign, which mirrors the pair; a rotation has one: (a cos − b sin, a sin + b cos).",
+            why="""At the angle 0 the pair (a, b) became (a, −b). A mirror keeps lengths, too, but two mirrored vectors no longer depend on
+            the difference of their positions in the way of a rotation.""",
+        ),
+        "PO39": mistake(
+            patch(ROTATED, "x + torch.stack((sin, cos), dim=-1).flatten(-2)"),
+            says="Sines and cosines were added to x; each pair of x should be rotated by its angle.",
+            why="""That is the encoding of Vaswani et al., added once to the tokens. RoPE turns queries and keys, so that their dot
+            product depends on the difference of their positions.""",
+        ),
+        "PO40": mistake(
+            patch("positions[:, None]", "(positions - positions[0])[:, None]"),
+            says="Positions were counted from the first one given; use them as they come.",
+            why="""A text that goes on from a cache begins at position 37, say, and its first token has to be turned by 37 steps.""",
+        ),
+        "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }
