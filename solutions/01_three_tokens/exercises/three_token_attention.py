@@ -183,10 +183,4 @@ class three_token_attention:
             says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys.",
         ),
-        "TT49": mistake(
-            patch("Q.shape[1]", "Q.shape[0]"),
-            patch("Q.shape[1]", "K.shape[0]"),
-            says="The scale was taken from how many queries or keys there are; take it from d_k, how many numbers each of them has.",
-            why="A score is a sum of d_k products, however many queries and keys there are: `Q.shape[1]`, not `len(Q)`.",
-        ),
     }

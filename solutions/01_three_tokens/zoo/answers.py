@@ -1057,6 +1057,16 @@ def weighted_sum(weights, V):
     ],
     "three_token_attention": [
         (
+            "TT8",
+            """
+def three_token_attention(Q, K, V):
+    scores = Q @ K.T / math.sqrt(len(Q))
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = e / e.sum(axis=1, keepdims=True)
+    return weights @ V, weights
+""",
+        ),
+        (
             "SD1",
             STEPS
             + """

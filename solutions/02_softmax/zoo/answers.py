@@ -964,6 +964,14 @@ def softmax_with_temperature(x, temperature, axis=-1):
     ],
     "log_softmax": [
         (
+            "SX33",
+            """
+def log_softmax(x, axis=-1):
+    m = x.max(axis=axis, keepdims=True)
+    return x - m - np.log10(np.exp(x - m).sum(axis=axis, keepdims=True))
+""",
+        ),
+        (
             "SX54",
             """
 def log_softmax(x, axis=-1):

@@ -543,6 +543,18 @@ def shift_matrix(d_model, offset, base=10000.0):
     ],
     "apply_rope": [
         (
+            "AB8",
+            """
+def apply_rope(x, positions, base=10000.0):
+    B, T, d = x.shape
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).reshape(B, T, d)
+""",
+        ),
+        (
             "PO38",
             """
 def apply_rope(x, positions, base=10000.0):
