@@ -112,4 +112,16 @@ class weighted_sum:
             says="Each output is the last key's share alone; the shares of all keys should be added up.",
             why="In a loop, `output[i] = …` forgets what was there. `output[i] += …` adds to it.",
         ),
+        "TT50": mistake(
+            patch(
+                "return weights @ V",
+                """output = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(weights)):
+            output[i] += weights[i, j] * V[j]
+    return output""",
+            ),
+            says="As many keys were added up as there are queries; add up over all keys, `len(V)`.",
+            why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer.",
+        ),
     }

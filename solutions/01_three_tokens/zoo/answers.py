@@ -366,6 +366,18 @@ query_for = Finder()
 WRONG = {
     "attention_scores": [
         (
+            "TT49",
+            """
+def attention_scores(Q, K):
+    n = len(Q)
+    scores = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            scores[i, j] = np.dot(Q[i], K[j])
+    return scores
+""",
+        ),
+        (
             "AB15",
             """
 def attention_scores(Q, K):
@@ -933,6 +945,17 @@ def softmax_rows(scores):
         ),
     ],
     "weighted_sum": [
+        (
+            "TT50",
+            """
+def weighted_sum(weights, V):
+    out = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(weights)):
+            out[i] += weights[i, j] * V[j]
+    return out
+""",
+        ),
         (
             "TT48",
             """
