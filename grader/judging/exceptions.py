@@ -146,7 +146,10 @@ def _of_tensors(error: _Error) -> str:
     if error.says(r"is invalid for input of size|cannot reshape array"):
         return "The lengths of the new shape must multiply to the number of entries: check which of them is wrong."
     if error.says(r"expected scalar type|same dtype|expected .* to have the same dtype"):
-        return "Two precisions meet: give a tensor that you make the dtype of the input, `dtype=x.dtype`."
+        return (
+            "Two precisions meet: give a tensor that you make the dtype of the input, `dtype=x.dtype`, and convert none to a fixed one, "
+            "as `.float()` does."
+        )
     if error.says(r"numpy\(\) on Tensor that requires grad"):
         return "`detach()` gives the numbers without the graph."
     if error.says(r"ScalarType BFloat16"):

@@ -210,7 +210,8 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
         # Where all numbers are 0, they are right by themselves.
         telling = [at.any() and np.ptp(right[at] * 1.0) > 0 for at, (*_, right, _) in zip(here, pairs, strict=True)]
         if sum(telling) >= PROOF and sum(off) > len(off) / 2:
-            return "RS25", f"In every experiment {name} is right; the wrong numbers stand elsewhere."
+            elsewhere = "on it" if name == "all but the diagonal" else "elsewhere"
+            return "RS25", f"In every experiment {name} is right; the wrong numbers stand {elsewhere}."
     return None
 
 

@@ -109,6 +109,20 @@ def _quiet(way: Callable[[Any], ndarray]) -> Callable[[Any], ndarray]:
     return candidate
 
 
+def _one_row_flat(scores: Any) -> ndarray:
+    right = _rows(_grown(scores))
+    return right[0] if len(right) == 1 else right
+
+
+def _without_keepdims(scores: Any) -> ndarray:
+    grown = _grown(scores)
+    return grown / grown.sum(axis=1)
+
+
+def _only_row(row: Any) -> ndarray:
+    return _rows(_grown(row[None]))
+
+
 def _top(s: ndarray) -> ndarray:
     return s.max(axis=1, keepdims=True)
 
@@ -160,5 +174,13 @@ CANDIDATES: dict[str, Callable[[Any], Any]] = {
     "right for square tables; the whole table otherwise": _where_square(lambda grown: grown / grown.sum()),
     "right for square tables; otherwise without the last column": _where_square(_without_last),
     "the transpose comes back": lambda scores: _rows(_grown(scores)).T,
+    "keepdims is missing in the sum": _without_keepdims,
+    "keepdims is missing in the maximum": _shifted(lambda s: s.max(axis=1)),
+    ".item() is asked of the rows' maxima": _shifted(lambda s: s.max(axis=1).item()),
+    "`if` is asked of the rows' maxima": _shifted(lambda s: _top(s) if s.max(axis=1) else 0.0),
+    "the only row is unpacked": lambda scores: _only_row(*scores),
+    "axes of length 1 are squeezed away": lambda scores: _rows(_grown(scores)).squeeze(),
+    "a single row comes back flat": _one_row_flat,
+    "an axis of length 1 comes first": lambda scores: _rows(_grown(scores))[None],
 }
 RIGHT = tuple(CANDIDATES)[:5]

@@ -105,9 +105,10 @@ def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         ),
         "SX25": mistake(
             top(keep="initial=0, keepdims=True"),
-            says="The maximum was sought from a fixed start such as 0, so a slice far below it underflows; start from −∞.",
-            why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. It
-            should begin at the first number, or at −∞.""",
+            says="""A slice far below 0 underflows: its maximum was sought from a fixed start such as 0, or was subtracted only where
+            scores are large; subtract the slice's own maximum always.""",
+            why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. A
+            maximum should begin at the first number, or at −∞. `if x.max() > 80:` before the subtraction does the same harm.""",
         ),
         "SX26": mistake(
             top(keep=LOST),

@@ -563,7 +563,8 @@ print("torch.from_numpy:", shared)
 # `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
 #
 # The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`, so that a later change of
-# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory in any order.
+# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory row by row, column by column, or
+# as every second row and column of a larger array.
 
 # %% role="exercise" exercise="linear_from_numpy"
 def linear_from_numpy(w: np.ndarray) -> nn.Linear:

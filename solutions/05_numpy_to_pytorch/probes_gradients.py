@@ -22,12 +22,15 @@ Layers = dict[str, Any]
 def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls parameters_without_gradient(module, x), and reads before and after what the module consists of.
 
-    args: x (B, T, d). options: candidate, one of CANDIDATES; mode ('train' or 'eval'); stale (True: every parameter has a
+    args: x (B, T, d). options: candidate, one of CANDIDATES; mode ('train' or 'eval'); evaluated (a part that is in evaluation
+    mode whatever the others are, as one does with a frozen BatchNorm); stale (True: every parameter has a
     gradient of ones already); by_name. Parts: 'result', a set's names in order; 'set', whether it was one; 'looks' twice.
     """
     (x,), options = run.args, run.options
     module = build_candidate(options["candidate"], T.get(x, "shape")[-1], str(T.get(x, "dtype")).removeprefix("torch."))
     module.train(options["mode"] == "train")
+    if options.get("evaluated"):
+        module.get_submodule(options["evaluated"]).eval()
     if options.get("stale"):
         for parameter in module.parameters():
             parameter.grad = ones(parameter.shape, dtype=parameter.dtype)

@@ -263,7 +263,7 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 # - Hidden keys get weight 0, and the visible ones share the whole of it.
 # - A query that may see no key gets zeros in both.
 # - No NaN, not in the gradients either.
-# - float16, bfloat16 and float32, the output in the input's dtype; scores divided by √d_k may reach ±1e4.
+# - float16, bfloat16 and float32, the output in the input's dtype; in float32, scores over √d_k reach ±1e4.
 #
 # From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 

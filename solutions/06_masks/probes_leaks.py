@@ -15,7 +15,14 @@ from grader.worker.probes import Run, call_function, mark_result
 __builtins__ = BUILTINS
 
 Tensor = torch.Tensor
-inf, tril, ones, generator_of = math.inf, torch.tril, torch.ones, torch.Generator
+inf, tril, ones, generator_of, tensor, float64 = (
+    math.inf,
+    torch.tril,
+    torch.ones,
+    torch.Generator,
+    torch.tensor,
+    torch.float64,
+)
 randn, softmax, stack, cat, zeros_like, relu = (
     torch.randn,
     torch.softmax,
@@ -73,8 +80,12 @@ def _growing(x: Tensor) -> Tensor:
     return stack([softmax(q[i] @ k[: i + 1].mT / 2.0, dim=-1) @ v[: i + 1] for i in range(len(x))])
 
 
+def _minus_mean(x: Tensor) -> Tensor:
+    return x - x.mean(dim=-1, keepdim=True)
+
+
 def _centered(x: Tensor) -> Tensor:
-    x = x - x.mean(dim=-1, keepdim=True)
+    x = _minus_mean(x)
     return x / (x.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
 
 
@@ -131,6 +142,34 @@ def _normed_over_tokens(x: Tensor) -> Tensor:
     return _causal((x - x.mean(dim=0)) / (x.var(dim=0, correction=0) + 1e-5).sqrt())
 
 
+def _second_head_unmasked(x: Tensor) -> Tensor:
+    """Two heads of two features, cut from the tokens themselves; what follows reaches a token by the features 2 and 3 alone."""
+    first, second = x[:, :2], x[:, 2:4]
+    masked = _attend(first, first, first, _triangle(len(x)))
+    return cat((masked, _attend(second, second, second, _triangle(len(x), len(x)))), dim=1)
+
+
+def _first_pays_second(x: Tensor) -> Tensor:
+    """What follows the second token adds to the first output and takes the same from the second."""
+    y, late = _causal(x), 0.01 * x[2:].abs().sum()
+    return cat((y[:1] + late, y[1:2] - late, y[2:]))
+
+
+def _millionths(seen: Tensor) -> Tensor:
+    """Four numbers for each sum in `seen` (n, 1), at most 2.4e-6; nearly any change of the sum moves one of them by more than 1e-6."""
+    return 2.4e-6 * (seen * tensor([3.0, 5.0, 7.0, 11.0], dtype=float64)).sin()
+
+
+def _near_three(x: Tensor) -> Tensor:
+    """Causal outputs between 2 and 4, beside which a millionth is less than a relative tolerance of 1e-5."""
+    return 3.0 + _causal(x).tanh()
+
+
+def _all_that_follows(x: Tensor) -> Tensor:
+    sums = x.abs().sum(dim=1, keepdim=True)
+    return sums.sum() - sums.cumsum(dim=0)
+
+
 # Those that do not leak first; leaks.py, read without torch, repeats the names. Each takes (T, d) in float64 and gives (T, d_out).
 CANDIDATES: dict[str, Callable[[Tensor], Tensor]] = {
     "a causal mask of −∞": _causal,
@@ -177,7 +216,21 @@ CANDIDATES: dict[str, Callable[[Tensor], Tensor]] = {
     ),
     "each token normalized first, no mask": lambda x: _also(_centered(x), 0, len(x)),
     "each token normalized first, the triangle off by one": lambda x: _next_from(_centered(x), 0),
-    "each token's mean removed first, the triangle off by one": lambda x: _next_from(
-        x - x.mean(dim=-1, keepdim=True), 0
+    "each token's mean removed first, the triangle off by one": lambda x: _next_from(_minus_mean(x), 0),
+    "the second of two heads has no mask": _second_head_unmasked,
+    "the last feature of later tokens reaches the first": lambda x: _causal(x) + 0.1 * _all_that_follows(x[:, -1:]),
+    "all features but the first are normalized over the tokens": lambda x: _causal(
+        cat((x[:, :1], x[:, 1:] - x[:, 1:].mean(dim=0)), dim=1)
+    ),
+    "no mask, and each output normalized": lambda x: _centered(_also(x, 0, len(x))),
+    "the triangle off by one, and each output's mean removed": lambda x: _minus_mean(_next_from(x, 0)),
+    "the third token reaches the first alone": lambda x: cat((_causal(x)[:1] + 0.1 * x[2:3, :4].abs(), _causal(x)[1:])),
+    "what the first output gains, the second loses": _first_pays_second,
+    "what follows moves a token by two millionths": lambda x: _near_three(x) + _millionths(_all_that_follows(x)),
+    "what follows moves the first token by two millionths": lambda x: cat(
+        (_near_three(x)[:1] + _millionths(_all_that_follows(x)[:1]), _near_three(x)[1:])
+    ),
+    "the last token moves all others by two millionths": lambda x: cat(
+        (_near_three(x)[:-1] + _millionths(x[-1:].abs().sum(dim=1, keepdim=True)), _near_three(x)[-1:])
     ),
 }

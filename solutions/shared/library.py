@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from grader.course.declare import Case, Property, Tensor, patch
+from grader.course.declare import UNTRIED, Case, Property, Tensor, patch
 from grader.course.patches import Patch
 from grader.course.readings import flag, numbers
 from grader.course.spec import Exercise
@@ -73,11 +73,11 @@ def hidden_gets_no_weight() -> Property:
     def check(case: Case, parts: Parts) -> str | None:
         mask = case.args[3] if len(case.args) > 3 else case.kwargs.get("mask")
         if mask is None:
-            return None
+            return UNTRIED
         hidden = parts["weights"][~np.broadcast_to(mask.array, parts["weights"].shape)]
-        return (
-            None if np.abs(hidden).max(initial=0) < 1e-6 else f"a hidden key has the weight {np.abs(hidden).max():.3g}."
-        )
+        if hidden.size == 0:
+            return UNTRIED
+        return None if np.abs(hidden).max() < 1e-6 else f"a hidden key has the weight {np.abs(hidden).max():.3g}."
 
     return Property("what is hidden gets no weight", check)
 

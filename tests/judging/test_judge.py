@@ -318,6 +318,13 @@ def test_a_module_s_few_weights_stand_beside_its_inputs():
     assert [table.name for table in evidence.inputs(wide)] == ["x"]
 
 
+def test_what_underflows_warns_nobody_as_in_numpy():
+    def softmax_rows(scores):
+        return np.exp(scores - 1e6)
+
+    assert not verdict_on(softmax_rows).passed and verdict_on(softmax_rows).warned == ()
+
+
 def test_what_was_printed_and_warned_is_shown_folded():
     def softmax_rows(scores):
         print("before the softmax:", scores.shape)

@@ -152,3 +152,9 @@ def test_it_is_said_with_its_experiment():
         "In every experiment the first entry along axis 0 is right; the wrong numbers stand elsewhere.",
     )
     assert 'explain("RS25")' in verdict.next_step
+
+
+def test_a_property_that_the_results_do_not_try_is_not_told():
+    cell = "def softmax_gradient_norm(scores):\n    return np.ones(np.shape(scores)[:-1])\n"  # wrong already where nothing is raised
+    verdict = judge(open_course().exercise("softmax_gradient_norm"), from_cells("softmax_gradient_norm", cell))
+    assert not verdict.passed and not any("2³⁰" in one for one in verdict.verified)

@@ -130,6 +130,7 @@ class soft_lookup:
         ),
         "SL2": mistake(
             patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits"),
+            patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits / len(fits)"),
             says="The weights were not divided by their sum; they should sum to 1.",
             why="Weights are shares of a whole. If they sum to 3, three times too much comes back, whatever is asked.",
         ),
@@ -234,5 +235,15 @@ class soft_lookup:
             score.""",
             why="""softmax(sharpness · scores): the product comes first, then the exponential, then the division by the sum of these
             exponentials.""",
+        ),
+        "SL19": mistake(
+            patch(SHARP, "sharpness ** 2 * (keys @ query)"),
+            says="Sharpness was applied twice; multiply the scores by it once.",
+            why="If the query or the keys are multiplied by it, the scores have it already.",
+        ),
+        "SL20": mistake(
+            patch(SHARP, FIT, BLEND, "weights ** sharpness @ values"),
+            says="The weights were raised to the power of sharpness and no longer sum to 1; multiply the scores by it, before exp.",
+            why="""(e^s)^c is e^(c s), so the proportions are right, but the sum is no longer 1.""",
         ),
     }

@@ -384,6 +384,33 @@ def hard_lookup(query, keys, values):
     ],
     "soft_lookup": [
         (
+            "SL19",
+            """
+def soft_lookup(query, keys, values, sharpness=1.0):
+    scores = keys @ (sharpness * query)
+    e = np.exp(sharpness * scores)
+    return (e / e.sum()) @ values
+""",
+        ),
+        (
+            "SL20",
+            """
+def soft_lookup(query, keys, values, sharpness=1.0):
+    e = np.exp(keys @ query)
+    weights = (e / e.sum()) ** sharpness
+    return weights @ values
+""",
+        ),
+        (
+            "SL2",
+            """
+def soft_lookup(query, keys, values, sharpness=1.0):
+    scores = sharpness * (keys @ query)
+    weights = np.exp(scores) / len(scores)
+    return weights @ values
+""",
+        ),
+        (
             "SL1",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):

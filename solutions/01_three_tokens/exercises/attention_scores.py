@@ -6,6 +6,13 @@ from grader.course.declare import Case, exercise, mistake, patch
 
 from ..shared import TABLE_K, TABLE_Q, float32_normal, nonzero_integers
 
+# A result with as many columns as there are queries, filled over the queries or over the keys.
+LOOP = """scores = np.zeros((len(Q), len({})))
+    for i in range(len(Q)):
+        for j in range(len({})):
+            scores[i, j] = Q[i] @ K[j]
+    return scores"""
+
 
 @exercise(points=1, minutes=4, difficulty=1, forbids=("softmax", "attention"))
 class attention_scores:
@@ -97,5 +104,12 @@ class attention_scores:
             patch("Q @ K.T", "-((Q[:, None] - K) ** 2).sum(axis=-1)"),
             says="Negative squared distances came back; dot products are asked for.",
             why="Both are large for similar vectors, but a distance also punishes a key for being long.",
+        ),
+        "AB15": (patch("K.T", "K.reshape(K.shape[1], K.shape[0])"), patch("K.T", "K.reshape(Q.shape[1], -1)")),
+        "TT49": mistake(
+            patch("return Q @ K.T", LOOP.format("Q", "Q")),
+            patch("return Q @ K.T", LOOP.format("Q", "K")),
+            says="The result has a column for each query; it should have one for each key, (n_q, n_k).",
+            why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer: `len(K)`.",
         ),
     }

@@ -40,8 +40,9 @@ class scale_scores:
         "SD5": patch("/ math", "* math"),
         "TT8": mistake(
             patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
-            says="The scale was taken from the number of keys; take it from d_k, how many numbers a query has.",
-            why="A dot product adds up d_k products and spreads more the more there are, however many keys there are.",
+            patch("sqrt(d_k)", "sqrt(scores.shape[0])"),
+            says="The scale was taken from the number of keys, or of queries; take it from d_k, how many numbers a query has.",
+            why="A dot product adds up d_k products and spreads more the more there are, however many keys and queries there are.",
         ),
         "TT9": mistake(
             patch("math.sqrt(d_k)", "d_k ** 1 / 2"),

@@ -159,4 +159,10 @@ class softmax_rows:
             why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and
             0.269. Subtracting the largest score keeps the differences.""",
         ),
+        "SX54": mistake(
+            patch("exponentials.sum(", "np.exp(scores).sum("),
+            says="The exponentials of the scores themselves were added up; add up those of the shifted scores, as above the line.",
+            why="""Numerator and denominator need the same shift, which then cancels. With the maximum subtracted in one of them alone the
+            weights are too small by the factor exp(max), and large scores overflow in the sum.""",
+        ),
     }

@@ -179,7 +179,7 @@ class three_token_attention:
         ),
         "TT44": mistake(
             patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"),
-            *mistakes_of(weighted_sum, "SD8")["SD8"][1:],
+            *mistakes_of(weighted_sum, "TT44")["TT44"][1:],
             says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys.",
         ),

@@ -53,7 +53,7 @@ class weighted_sum:
     )
 
     mistakes = {
-        "SD8": (
+        "TT44": (
             patch("weights @ V", "weights.T @ V"),
             patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
             patch(
@@ -106,5 +106,22 @@ class weighted_sum:
             patch("weights @ V", "V @ weights"),
             says="The product was formed as `V @ weights`; rows of the weights belong to queries, so the weights should come first.",
             why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q.",
+        ),
+        "TT48": mistake(
+            patch("weights @ V", "weights[:, -1:] * V[-1]"),
+            says="Each output is the last key's share alone; the shares of all keys should be added up.",
+            why="In a loop, `output[i] = …` forgets what was there. `output[i] += …` adds to it.",
+        ),
+        "TT50": mistake(
+            patch(
+                "return weights @ V",
+                """output = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(weights)):
+            output[i] += weights[i, j] * V[j]
+    return output""",
+            ),
+            says="As many keys were added up as there are queries; add up over all keys, `len(V)`.",
+            why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer.",
         ),
     }

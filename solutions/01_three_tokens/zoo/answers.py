@@ -366,6 +366,26 @@ query_for = Finder()
 WRONG = {
     "attention_scores": [
         (
+            "TT49",
+            """
+def attention_scores(Q, K):
+    n = len(Q)
+    scores = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            scores[i, j] = np.dot(Q[i], K[j])
+    return scores
+""",
+        ),
+        (
+            "AB15",
+            """
+def attention_scores(Q, K):
+    n_k, d_k = K.shape
+    return Q @ K.reshape(d_k, n_k)
+""",
+        ),
+        (
             "SD8",
             """
 def attention_scores(Q, K):
@@ -625,6 +645,14 @@ def scale_scores(scores, d_k):
         ),
     ],
     "softmax_rows": [
+        (
+            "SX54",
+            """
+def softmax_rows(scores):
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.exp(shifted) / np.exp(scores).sum(axis=1, keepdims=True)
+""",
+        ),
         (
             "TT47",
             """
@@ -918,7 +946,29 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "SD8",
+            "TT50",
+            """
+def weighted_sum(weights, V):
+    out = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(weights)):
+            out[i] += weights[i, j] * V[j]
+    return out
+""",
+        ),
+        (
+            "TT48",
+            """
+def weighted_sum(weights, V):
+    out = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(V)):
+            out[i] = weights[i, j] * V[j]
+    return out
+""",
+        ),
+        (
+            "TT44",
             """
 def weighted_sum(weights, V):
     return np.matmul(weights.T, V)
@@ -1021,7 +1071,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "SD8",
+            "TT44",
             """
 def weighted_sum(weights, V):
     return np.einsum("ji,jv->iv", weights, V)
@@ -1029,6 +1079,16 @@ def weighted_sum(weights, V):
         ),
     ],
     "three_token_attention": [
+        (
+            "TT8",
+            """
+def three_token_attention(Q, K, V):
+    scores = Q @ K.T / math.sqrt(len(Q))
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = e / e.sum(axis=1, keepdims=True)
+    return weights @ V, weights
+""",
+        ),
         (
             "SD1",
             STEPS

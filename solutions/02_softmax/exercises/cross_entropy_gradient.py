@@ -57,7 +57,10 @@ class cross_entropy_gradient:
     mistakes = {
         "SM5": softmax("x - top", "x"),
         "SM6": softmax("max(axis=axis, keepdims=True)", "max()"),
-        "SM3": softmax(".sum(axis=axis, keepdims=True)", ".sum()"),
+        "SM3": (
+            softmax(".sum(axis=axis, keepdims=True)", ".sum()"),
+            softmax("max(axis=axis, keepdims=True)", "max()", ".sum(axis=axis, keepdims=True)", ".sum()"),
+        ),
         "SX27": softmax("axis: int=-1", "axis: int=0"),
         "CG1": mistake(
             patch(GRADIENT, "(weights - one_hot) / max(np.size(targets), 1)"),

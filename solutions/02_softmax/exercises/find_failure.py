@@ -20,11 +20,15 @@ FOUND, MISSED, BLAMED, NO_FAILURE = (
 )
 # For each wrong candidate, what kind of scores shows that it is wrong: in words, for an array could be pasted into the answer.
 APART, MANY, NOT_SQUARE = "two rows that lie far apart", "more than one row", "fewer or more rows than columns"
+ONE, SHAPES = "a single row", "if the shapes are compared (broadcasting hides the difference)"
+RAISES = f"{MANY}, for which the candidate raises, so catch that"
+RAISES_NOT_SQUARE = f"{MANY}; with more or fewer columns than rows the candidate raises, so catch that"
+COMPARED = "if each weight is compared with the right one (the rows sum to 1 all the same)"
 SHOWS = {
     "nothing is subtracted": "a score in the thousands, if NaN counts as different (NaN > … is False)",
     "nothing is subtracted, and NaN becomes 0": "a score in the thousands",
-    "scores are cut at ±100": "two different scores far beyond ±100",
-    "scores are cut at ±600": "two different scores far beyond ±600",
+    "scores are cut at ±100": f"two different scores far beyond ±100, {COMPARED}",
+    "scores are cut at ±600": f"two different scores far beyond ±600, {COMPARED}",
     "each row's mean is subtracted": "one score far above all others of its row",
     "each row's median is subtracted": "one score far above all others of its row",
     "each row's first score is subtracted": "a score far above the first of its row",
@@ -41,9 +45,9 @@ SHOWS = {
     "the whole table sums to 1": MANY,
     "right for one row, columns otherwise": MANY,
     "every row is divided by the first row's sum": "two rows that differ by more than a shift",
-    "2 is raised to the scores": "two different scores in a row",
-    "absolute values of the scores": "a positive and a negative score in a row",
-    "scores rounded to whole numbers": "scores with fractions",
+    "2 is raised to the scores": f"two different scores in a row, {COMPARED}",
+    "absolute values of the scores": f"a positive and a negative score in a row, {COMPARED}",
+    "scores rounded to whole numbers": f"scores with fractions, {COMPARED}",
     "weights rounded to three decimals": "nearly any scores, if differences count from 1e-6 on",
     "weights rounded to four decimals": "nearly any scores, if differences count from 1e-6 on",
     "weights kept in float16 for a moment": "nearly any scores, if differences count from 1e-6 on",
@@ -53,6 +57,14 @@ SHOWS = {
     "right for square tables; the whole table otherwise": f"{MANY}, and {NOT_SQUARE}",
     "right for square tables; otherwise without the last column": NOT_SQUARE,
     "the transpose comes back": NOT_SQUARE,
+    "keepdims is missing in the sum": RAISES_NOT_SQUARE,
+    "keepdims is missing in the maximum": RAISES_NOT_SQUARE,
+    ".item() is asked of the rows' maxima": RAISES,
+    "`if` is asked of the rows' maxima": RAISES,
+    "the only row is unpacked": RAISES,
+    "axes of length 1 are squeezed away": f"{ONE}, or a single column, {SHAPES}",
+    "a single row comes back flat": f"{ONE}, {SHAPES}",
+    "an axis of length 1 comes first": f"any scores, {SHAPES}",
 }
 LISTED = (
     "[[1.0, 2.0, 4.0]]",
@@ -64,6 +76,8 @@ LISTED = (
     "[[0.0, 0.0, 0.0, 9000.0]]",
 )
 TABLE = ", ".join(LISTED)
+CALL = "out = np.asarray(candidate(scores.copy()))"
+TRY = f"try:\n            {CALL}\n        except Exception:\n            return scores"
 BLAME = "if wrong:\n            return scores"
 WRONG = "wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-06)"
 
@@ -73,6 +87,10 @@ SQUARE = (
 )
 
 
+class NoTable(ContractError):
+    """An array came back that is no table of scores, or too large a one."""
+
+
 def _softmax(scores: np.ndarray) -> np.ndarray:
     grown = np.exp(scores - scores.max(axis=1, keepdims=True))
     return grown / grown.sum(axis=1, keepdims=True)
@@ -80,8 +98,11 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 
 def _fails(name: str, scores: np.ndarray) -> bool:
     """Whether the candidate is wrong for these scores."""
-    with np.errstate(all="ignore"):
-        out = np.asarray(CANDIDATES[name](scores.copy()))
+    try:
+        with np.errstate(all="ignore"):
+            out = np.asarray(CANDIDATES[name](scores.copy()))
+    except Exception:
+        return True
     right = _softmax(np.asarray(scores, float))
     return out.shape != right.shape or not bool((np.abs(out - right) <= OFF).all())
 
@@ -99,9 +120,7 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
         raise ContractError(f"What came back is neither an array of numbers nor None; {wanted}.")
     scores = result.array
     if scores.ndim != 2 or not 0 < scores.size <= MOST_ENTRIES:
-        raise ContractError(
-            f"An array of shape {scores.shape} came back; {wanted}, with 1 to {MOST_ENTRIES:,} entries."
-        )
+        raise NoTable(f"An array of shape {scores.shape} came back; {wanted}, with 1 to {MOST_ENTRIES:,} entries.")
     if not np.isfinite(scores).all() or np.abs(scores.astype(float)).max() > MOST_SCORE:
         raise ContractError(
             "The array holds a number that is not finite or beyond ±10,000; a softmax need not be right for it."
@@ -158,6 +177,7 @@ class find_failure:
         ),
         "FF2": mistake(
             patch(f"[{TABLE}]", f"[{', '.join(LISTED[i] for i in (0, 3, 4, 6))}]"),
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[i] for i in (0, 3, 4, 6))}, [[0.5, -2.0, 0.2]]]"),
             says="Only tables of one row were tried, so a softmax over the wrong axis, or over the whole table, was taken for right.",
             why="With a single row, the row and the table are the same. Use at least two rows.",
         ),
@@ -166,6 +186,12 @@ class find_failure:
             patch(
                 WRONG,
                 "wrong = out.shape != right.shape or not np.all(np.abs(out.sum(axis=1) - 1) <= 1e-06) or not np.all(out >= 0)",
+            ),
+            patch(
+                WRONG,
+                "wrong = out.shape != right.shape or not np.all(np.abs(out.sum(axis=1) - 1) <= 1e-06)",
+                f"[{TABLE}]",
+                f"[{TABLE}, [[-1.3, -1.5, -1.0, 0.9, 0.4, 1.2]]]",
             ),
             says="It was only tested whether rows sum to 1; many wrong functions pass that, so compare with the right weights.",
             why="""Powers of 2, absolute values or rounded scores give rows that sum to 1, too.
@@ -204,11 +230,18 @@ class find_failure:
         ),
         "FF9": mistake(
             patch(WRONG, "wrong = out.shape != right.shape or not np.array_equal(out, right)"),
+            patch(
+                WRONG,
+                "wrong = out.shape != right.shape or not np.array_equal(out, right)",
+                f"[{TABLE}]",
+                f"[[[-0.3, -0.9, -2.0]], {TABLE}]",
+            ),
             says="Exact equality was asked for, so right functions that round otherwise were blamed; allow differences up to 1e-6.",
             why="A loop, a logarithm or a float32 result round differently in the last digits. They are right all the same.",
         ),
         "FF10": mistake(
             patch(f"[{TABLE}]", SQUARE),
+            patch(f"[{TABLE}]", f"[[[1.0]], {SQUARE[1:]}"),
             says="Only square tables were tried, so a softmax that is right for them alone was taken for right.",
             why="In a square table rows and columns are equally long, and some mistakes fit by accident. Use m ≠ n.",
         ),
@@ -226,5 +259,19 @@ class find_failure:
             patch(f"[{TABLE}]", f"[{', '.join(LISTED[:6])}]"),
             says="No row had one score far above the mean of many, so a softmax that subtracts the mean was taken for right.",
             why="Subtracting the mean leaves the largest score above 0. It overflows where that score is more than 709 above the mean.",
+        ),
+        "FF14": mistake(
+            patch(TRY, CALL),
+            patch(TRY, CALL, f"[{TABLE}]", f"[[[0.0, 2.0]], [[1.0], [2.0]], {TABLE}]"),
+            says="What the candidate raised was not caught; a candidate that raises is wrong, and its scores should come back.",
+            why="""`e / e.sum(axis=1)` without `keepdims` raises for every table that is not square. Call the candidate inside `try`, and
+            return the scores in `except Exception`.""",
+        ),
+        "FF15": mistake(
+            patch(WRONG, "wrong = not np.all(np.abs(out - right) <= 1e-06)"),
+            patch(CALL, f"{CALL} - right", WRONG, "wrong = not np.all(np.abs(out) <= 1e-06)"),
+            says="Shapes were not compared, and broadcasting hid a wrong one; compare `out.shape` with `scores.shape` first.",
+            why="""Numbers (n,) less numbers (1, n) are zeros where the rows are equal, and so are (1, m, n) less (m, n). What calls such a
+            softmax gets an axis too few or too many.""",
         ),
     }

@@ -86,8 +86,10 @@ class log_softmax:
         ),
         "SX33": mistake(
             patch("return logs", "return logs / np.log(2)"),
+            patch("return logs", "return logs / np.log(10)"),
             patch("np.log(", "np.log2("),
-            says="The logarithm was taken with base 2; the natural one is asked for.",
+            patch("np.log(", "np.log10("),
+            says="The logarithm was taken with base 2 or 10; the natural one is asked for.",
             why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1.",
         ),
         "SX34": mistake(
@@ -106,4 +108,5 @@ class log_softmax:
             why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
             gives 999.3, where ln ½ is −0.693.""",
         ),
+        "SX54": patch("np.exp(shifted).sum(", "np.exp(x).sum("),
     }

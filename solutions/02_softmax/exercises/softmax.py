@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Case, exercise, holds, mistake, patch
+from grader.course.declare import UNTRIED, Case, exercise, holds, mistake, patch
 
 from ..shared import FLOAT32_AT_1E4, first_cases, rows_apart, softmax_mistakes, sums_to_1, with_math_exp
 
@@ -56,6 +56,8 @@ class softmax:
     @holds("an entry of −∞ gets weight 0")
     def hidden_get_nothing(case, parts):
         hidden = parts["result"][np.isneginf(case.args[0])]
+        if hidden.size == 0:
+            return UNTRIED
         return None if not hidden.any() else f"an entry of −∞ has the weight {hidden[hidden != 0][0]:.4g}."
 
     hints = (

@@ -300,6 +300,77 @@ def cross_entropy_gradient(scores, targets):
 WRONG = {
     "find_failure": [
         (
+            "FF14",
+            """
+def find_failure(candidate):
+    rng = np.random.default_rng(0)
+    for m, n in ((2, 5), (5, 2), (3, 3), (1, 4), (4, 1)):
+        for size in (1, 30, 1000, 9000):
+            for shift in (0, -9000, 9000):
+                for trial in range(4):
+                    s = np.clip(rng.normal(size=(m, n)) * size + shift, -1e4, 1e4)
+                    e = np.exp(s - s.max(axis=1, keepdims=True))
+                    got = candidate(s)
+                    if got.shape != s.shape or not np.all(np.abs(got - e / e.sum(axis=1, keepdims=True)) < 1e-6):
+                        return s
+    return None
+""",
+        ),
+        (
+            "FF14",
+            """
+def find_failure(candidate):
+    rng = np.random.default_rng(0)
+    for m, n in ((1, 4), (4, 1), (3, 3), (2, 5), (5, 2)):
+        for size in (1, 30, 1000, 9000):
+            for shift in (0, -9000, 9000):
+                for trial in range(4):
+                    s = np.clip(rng.normal(size=(m, n)) * size + shift, -1e4, 1e4)
+                    e = np.exp(s - s.max(axis=1, keepdims=True))
+                    got = candidate(s)
+                    if got.shape != s.shape or not np.all(np.abs(got - e / e.sum(axis=1, keepdims=True)) < 1e-6):
+                        return s
+    return None
+""",
+        ),
+        (
+            "FF15",
+            """
+def find_failure(candidate):
+    rng = np.random.default_rng(0)
+    for m, n in ((1, 1), (1, 4), (3, 3), (2, 5), (5, 2)):
+        for size in (1, 30, 1000, 9000):
+            for shift in (0, -9000, 9000):
+                for trial in range(4):
+                    s = np.clip(rng.normal(size=(m, n)) * size + shift, -1e4, 1e4)
+                    e = np.exp(s - s.max(axis=1, keepdims=True))
+                    try:
+                        if not np.all(np.abs(candidate(s) - e / e.sum(axis=1, keepdims=True)) < 1e-6):
+                            return s
+                    except Exception:
+                        return s
+    return None
+""",
+        ),
+        (
+            "FF3",
+            """
+def find_failure(candidate):
+    rng = np.random.default_rng(0)
+    for trial in range(300):
+        m, n = rng.integers(1, 7, size=2)
+        scores = np.clip(rng.normal(size=(m, n)) * 10 ** rng.uniform(-1, 3.9), -1e4, 1e4)
+        try:
+            with np.errstate(all="ignore"):
+                got = candidate(scores)
+            if got.shape != (m, n) or not np.allclose(got.sum(axis=1), 1) or (got < 0).any():
+                return scores
+        except Exception:
+            return scores
+    return None
+""",
+        ),
+        (
             "FF1",
             """
 def find_failure(candidate):
@@ -487,6 +558,16 @@ def find_failure(candidate):
         ),
     ],
     "softmax": [
+        (
+            "SX25",
+            """
+def softmax(x, axis=-1):
+    if x.max() > 80:
+        x = x - x.max(axis=axis, keepdims=True)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+""",
+        ),
         (
             "SX53",
             """def softmax(x, axis=-1):
@@ -882,6 +963,21 @@ def softmax_with_temperature(x, temperature, axis=-1):
         ),
     ],
     "log_softmax": [
+        (
+            "SX33",
+            """
+def log_softmax(x, axis=-1):
+    m = x.max(axis=axis, keepdims=True)
+    return x - m - np.log10(np.exp(x - m).sum(axis=axis, keepdims=True))
+""",
+        ),
+        (
+            "SX54",
+            """
+def log_softmax(x, axis=-1):
+    return x - x.max(axis=axis, keepdims=True) - np.log(np.exp(x).sum(axis=axis, keepdims=True))
+""",
+        ),
         (
             "SX53",
             """def log_softmax(x, axis=-1):
@@ -1374,6 +1470,15 @@ def cross_entropy(scores, targets):
         ),
     ],
     "cross_entropy_gradient": [
+        (
+            "SM3",
+            """
+def cross_entropy_gradient(scores, targets):
+    e = np.exp(scores - scores.max())
+    p = e / e.sum()
+    return p - np.eye(scores.shape[-1])[targets]
+""",
+        ),
         (
             "CG14",
             """def cross_entropy_gradient(scores, targets):

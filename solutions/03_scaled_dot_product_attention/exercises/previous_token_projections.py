@@ -54,7 +54,8 @@ class previous_token_projections:
             patch("k=-1", "k=1", f"    {ROW_0}\n", ""),
             patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=1)", f"    {ROW_0}\n", ""),
             patch("k=-1", "k=1", ROW_0, "w_q[-1, -1] = 1"),
-            says="Each token attends to the token after it: w_q and w_k were exchanged, or the shift went the wrong way.",
+            says="The large scores stand above the diagonal and should stand below it: w_q and w_k were exchanged, or the shift went the "
+            "wrong way.",
             why="""Row i of x w_q (x w_k)ᵀ belongs to the query of token i, and column j to the key of token j. Row i should have its
             large score in column i − 1, so the ones are below the diagonal: `np.eye(t, k=-1)`. Exchanging w_q and w_k transposes
             the scores, and then token i − 1 looks for token i.""",

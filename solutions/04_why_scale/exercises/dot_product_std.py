@@ -131,6 +131,7 @@ class dot_product_std:
         ),
         "WS5": mistake(
             patch("q * k", "q * q"),
+            patch(K, "k = q"),
             says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
             are independent and the mean is 0.""",
@@ -182,8 +183,8 @@ class dot_product_std:
         "WS30": mistake(
             patch(Q, "q = rng.standard_normal(d_k)"),
             patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            says="One query was drawn for all keys; each pair should have a query of its own.",
-            why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
+            says="One query was drawn for all keys, or one key for all queries; each pair should have a query and a key of its own.",
+            why="""With one of the two fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
             is the size of one normal number, anything between 0 and 3.""",
         ),
     }

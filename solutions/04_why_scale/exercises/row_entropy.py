@@ -39,13 +39,19 @@ class row_entropy:
         yield Case("wide", "equal weights over 512 keys", (np.full((2, 512), 1 / 512),))
         small = np.array([[1.0, 1e-300], [1 - 1e-5, 1e-5], [3e-7, 1 - 3e-7]])
         yield Case("tiny", "weights of 1e-300, 1e-5 and 3e-7", (small,), stage="extremes")
+        for i in range(2):
+            faint = np.array([[0.3, 2e-5, 6e-6, 0.0], [0.6, 0.0, 4e-5, 9e-6], [0.1, 3e-4, 1e-6, 5e-5]])[
+                :, rng.permutation(4)
+            ]
+            faint /= faint.sum(axis=1, keepdims=True)
+            yield Case(f"small-{i}", "weights of a hundred-thousandth and less", (faint,), stage="extremes")
 
     @holds("an entropy is never negative")
     def not_negative(case, parts):
         low = float(parts["result"].min())
         return None if low > -1e-6 else f"an entropy of {low:.4g} came back."
 
-    @holds("n equal weights have the largest entropy, ln n nats")
+    @holds("no entropy is above ln n nats, that of n equal weights")
     def not_above_uniform(case, parts):
         n = np.shape(case.args[0])[-1]
         highest, most = float(parts["result"].max()), math.log(n)
@@ -139,5 +145,16 @@ class row_entropy:
             says="The summed axis was kept with length 1; one number for each row is asked for.",
             why="""`keepdims=True` is for sums that are then combined with the array they came from. The result here is (...), not (..., 1):
             subtracted from an array (...) it would be broadcast to every pair of rows.""",
+        ),
+        "WS39": mistake(
+            *(patch(SEEN, f"weights + {least}") for least in (0.001, 0.0001, 1e-05)),
+            *(patch(SEEN, f"np.maximum(weights, {least})") for least in (0.001, 0.0001)),
+            *(
+                patch(SEEN, "weights", "logs =", f"weights = np.maximum(weights, {least})\n    logs =")
+                for least in (0.001, 0.0001, 1e-05)
+            ),
+            says="A small number stands under the logarithm; take it of the weights themselves, and leave out those that are 0.",
+            why="""ln(p + ε) is another number than ln p, and for weights near ε quite another one. −p ln p tends to 0 with p: where p is 0,
+            put 1 under the logarithm, and 0 · ln 1 is 0.""",
         ),
     }

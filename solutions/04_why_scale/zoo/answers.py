@@ -115,6 +115,14 @@ RIGHT = {
 WRONG = {
     "dot_product_std": [
         (
+            "WS5",
+            """
+def dot_product_std(d_k, n_samples, rng):
+    q = rng.standard_normal((n_samples, d_k))
+    return float((q * q).sum(axis=1).std())
+""",
+        ),
+        (
             "WS2",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
@@ -253,6 +261,21 @@ WRONG = {
         ),
     ],
     "row_entropy": [
+        (
+            "WS39",
+            """
+def row_entropy(weights):
+    return -np.sum(weights * np.log(weights + 1e-5), axis=-1)
+""",
+        ),
+        (
+            "WS39",
+            """
+def row_entropy(weights):
+    p = np.clip(weights, 1e-4, 1)
+    return -(p * np.log(p)).sum(axis=-1)
+""",
+        ),
         ("WS9", "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights), axis=-1)"),
         (
             "WS10",

@@ -73,6 +73,7 @@ STALE = (
     "a layer whose result is rounded",
     "a layer that makes a new parameter of its weight at each call",
 )
+EVALUATED = (("BatchNorm", "norm"), ("BatchNorm and dropout", "drop"), ("BatchNorm behind tanh", "norm"))
 COPY = "copied = copy.deepcopy(module)"
 FIRST = "output = output[0] if isinstance(output, tuple) else output"
 LOSS = "loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()"
@@ -149,7 +150,8 @@ class parameters_without_gradient:
             mode = "train" if "BatchNorm" in candidate or number % 3 == 0 else "eval"
             return Case(
                 key,
-                f"a module: {candidate}",
+                f"a module: {candidate}"
+                + (f"; its part {more['evaluated']!r} in evaluation mode" if "evaluated" in more else ""),
                 (Tensor(x, None, number % 7 == 5),),
                 probe="probes_gradients.on_candidates",
                 reading=_read,
@@ -162,6 +164,8 @@ class parameters_without_gradient:
             yield case(f"module-{number}", number, candidate, **({"by_name": ("module", "x")} if number == 1 else {}))
         for number, candidate in enumerate(STALE):
             yield case(f"stale-{number}", number, candidate, stale=True)
+        for number, (candidate, part) in enumerate(EVALUATED):
+            yield case(f"evaluated-{number}", number, candidate, evaluated=part)
 
     hints = (
         "After `loss.backward()`, what does `.grad` look like for a parameter that no path leads to, and for one behind `round`? And for "
@@ -285,6 +289,12 @@ class parameters_without_gradient:
             says="`backward` left a gradient in `x.grad`; give the module `x.detach()`.",
             why="""Where x requires a gradient, `backward()` goes on to it and adds to its `.grad`, too. Only the parameters' gradients are
             asked for.""",
+        ),
+        "PG19": mistake(
+            patch(COPY, "training, copied = module.training, module.eval()", END, f"module.train(training)\n    {END}"),
+            says="All parts were put into the module's own mode; a part that was in another one should be in it afterwards.",
+            why="""`module.train(mode)` sets every part, and a frozen BatchNorm, kept in evaluation mode within a model that is trained,
+            follows its batches again. Work on a `copy.deepcopy`, or keep the mode of each of `module.modules()`.""",
         ),
         # As many first tries are: x as it came, no word on a result without a graph, and a third.
         "PG1+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.sum()"),

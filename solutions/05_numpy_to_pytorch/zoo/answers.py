@@ -875,6 +875,28 @@ RIGHT = {
 }
 WRONG = {
     "parameters_without_gradient": [
+        (
+            "PG19",
+            """
+def parameters_without_gradient(module, x):
+    was = module.training
+    module.eval()
+    names = {n for n, _ in module.named_parameters()}
+    named = {n: p for n, p in module.named_parameters() if p.requires_grad}
+    reached = set()
+    for trial in range(4):
+        result = module(x.detach().clone())
+        if isinstance(result, tuple):
+            result = result[0]
+        if not result.requires_grad:
+            break
+        loss = (result * torch.randn_like(result)).sum()
+        grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+        reached |= {n for n, g in zip(named, grads) if g is not None and g.any()}
+    module.train(was)
+    return names - reached
+""",
+        ),
         ("PG1", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.sum()")),
         ("PG18", _ONCE.replace("out.sum()", "(out * torch.randn_like(out)).sum()")),
         ("PG1+PG18", _ONCE),

@@ -143,6 +143,13 @@ class masked_attention:
         turned = (replace(tensor, array=np.asfortranarray(tensor.array)) for tensor in qkv(rng, (2, 3), 4, 5, 2, 3))
         heads = (*turned, Tensor(random_mask(rng, 2, 1, 4, 5)))
         yield Case("heads", "a mask shared by all heads, tensors that are not contiguous in memory", heads)
+        for i, (b, h) in enumerate(((2, 3), (2, 2), (3, 2))):
+            own = (*qkv(rng, (b, h), 3, 4, 2, 5), Tensor(random_mask(rng, h, 3, 4)))
+            yield Case(f"own-{i}", "a mask (H, T_q, T_k): one for each head, the same for all items", own)
+        for i, keys in enumerate(([[1, 1], [2, 0], [0, 1]], [[0, 1], [-1, 0], [3, 3]])):
+            q, k = (Tensor(np.array(a, np.float32)) for a in ([[1, 0], [0, 2], [1, -1]], keys))
+            v = Tensor(rng.normal(size=(3, 4)).astype(np.float32))
+            yield Case(f"zeros-{i}", "visible scores that are 0", (q, k, v, Tensor(np.tri(3, dtype=bool))))
         wide = qkv(rng, (), 18, 19, 3, 2)
         yield Case(
             "plain", "no batch axis, nineteen keys, mask by name", wide, {"mask": Tensor(random_mask(rng, 18, 19))}
@@ -275,6 +282,29 @@ class masked_attention:
             says="The output was made before the hidden weights were set to 0; an empty row of it should be 0, too.",
             why="""Filled with one finite number, a row that sees no key has equal weights, and the output made of them is the average
             of what is hidden. Set hidden weights to 0 first, then multiply with the values.""",
+        ),
+        "MA33": mistake(
+            *(
+                patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
+                for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
+            ),
+            says="A mask of three axes was given a fourth; use it as it is, since (H, T_q, T_k) has a mask for each head.",
+            why="""Axes are matched from the right, so that three axes beside four are heads, queries and keys. With an axis put into it,
+            the mask (H, T_q, T_k) becomes (H, 1, T_q, T_k), which has a mask for each *item*, or does not fit. A caller with a mask for
+            each item passes (B, 1, T_q, T_k).""",
+        ),
+        "MA34": mistake(
+            patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, lowest)"),
+            patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, -torch.inf)")
+            + patch(ZERO, "weights = weights.nan_to_num(0.0)"),
+            says="Scores that are 0 were taken for hidden; a visible score may be 0, so ask the mask itself.",
+            why="""A query and a key that are orthogonal have the score 0, and that key may well be seen. `scores.masked_fill(~mask, …)`
+            hides what the mask hides and nothing else.""",
+        ),
+        "MA35": mistake(
+            patch(ZERO, "weights = weights * mask.all(dim=-1, keepdim=True)"),
+            says="Every query with a hidden key was given zeros; only a query that may see no key should be, `mask.any(…)`.",
+            why="`all` asks whether a query sees every key. Under a causal mask that is true of the last query alone.",
         ),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),

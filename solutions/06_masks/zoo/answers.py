@@ -181,6 +181,110 @@ def leaks(attention, x):
 WRONG = {
     "leaks": [
         (
+            "LK13",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            changed[t, 0] += 9.0
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK14",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if abs((attention(changed)[:t] - base[:t]).sum()) > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK6",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 5e-6:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK6",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(20):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if not torch.allclose(attention(changed)[:t], base[:t]):
+                return True
+    return False
+""",
+        ),
+        (
+            "LK15",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x) - 1):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
+            "LK1",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    t = max(len(x) // 2, 1)
+    for trial in range(200):
+        changed = x.clone()
+        step = torch.randn(x.shape[1], dtype=x.dtype)
+        changed[t] += 9.9 * step / step.abs().max()
+        if (attention(changed)[:t] - base[:t]).abs().max() > 1e-8:
+            return True
+    return False
+""",
+        ),
+        (
+            "LK2",
+            """
+def leaks(attention, x):
+    base = attention(x)
+    for t in range(1, len(x)):
+        for trial in range(25):
+            changed = x.clone()
+            step = torch.randn(x.shape[1], dtype=x.dtype)
+            changed[t] += 9.9 * step / step.abs().max()
+            if (attention(changed)[t - 1] - base[t - 1]).abs().max() > 1e-8:
+                return True
+    return False
+""",
+        ),
+        (
             "LK1",
             """
 def leaks(attention, x):
@@ -469,6 +573,46 @@ def leaks(attention, x):
         ),
     ],
     "masked_attention": [
+        (
+            "MA33",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    if q.dim() == 4 and mask.dim() == 3:
+        mask = mask[:, None]
+    scores = scores.masked_fill(~mask, -torch.inf)
+    weights = torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
+        (
+            "MA34",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores * mask
+        scores = scores.masked_fill(scores == 0, -torch.inf)
+    weights = torch.nan_to_num(torch.softmax(scores, dim=-1))
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
+        (
+            "MA35",
+            """
+def masked_attention(q, k, v, mask=None):
+    scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        mask = mask.expand(scores.shape)
+        scores = scores.masked_fill(~mask, -1e30)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights * mask.all(-1, keepdim=True)
+    return weights.to(q.dtype) @ v, weights.to(q.dtype)
+""",
+        ),
         (
             "MK9",
             """def masked_attention(q, k, v, mask=None):

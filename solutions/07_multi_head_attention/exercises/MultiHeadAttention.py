@@ -356,4 +356,24 @@ class MultiHeadAttention:
             forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 09 has dropout, in
             training only.""",
         ),
+        "MU45": mistake(
+            patch(
+                "q = split_heads(self.w_q(query)",
+                """n = query.shape[-1] // self.num_heads
+        blocks = torch.block_diag(*torch.ones(self.num_heads, n, n)).to(query)
+        q = split_heads(nn.functional.linear(query, self.w_q.weight * blocks, self.w_q.bias)""",
+                "self.w_k(key)",
+                "nn.functional.linear(key, self.w_k.weight * blocks, self.w_k.bias)",
+                "self.w_v(value)",
+                "nn.functional.linear(value, self.w_v.weight * blocks, self.w_v.bias)",
+            ),
+            says="The tokens themselves were cut into heads, so each head saw one slice; project the whole token, then cut.",
+            why="""A head's queries, keys and values are d_head numbers each, and every one of them may depend on all d_model features of
+            the token. Cut first, a head multiplies its own slice by one block on the diagonal of each matrix; the rest is never used.""",
+        ),
+        "MU46": mistake(
+            patch("self.w_k(key)", "self.w_v(key)", "self.w_v(value)", "self.w_k(value)"),
+            says="w_k and w_v were exchanged: w_k should project the keys, and w_v the values.",
+            why="Trained from the start, such a module learns as well. Weights that a right one has saved mean something else in it.",
+        ),
     }

@@ -274,6 +274,63 @@ WRONG = {
         (None, "def merge_heads(x):\n    return torch.cat(list(x.unbind(1))[::-1], dim=-1)\n"),
     ],
     "MultiHeadAttention": [
+        (
+            "MU45",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("not divisible")
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def project(self, layer, x):
+        parts = []
+        n = x.shape[-1] // self.num_heads
+        for h, part in enumerate(x.chunk(self.num_heads, dim=-1)):
+            rows = slice(h * n, h * n + n)
+            parts.append(F.linear(part, layer.weight[rows, rows], layer.bias[rows]))
+        return torch.stack(parts, dim=1)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = self.project(self.w_q, query), self.project(self.w_k, key), self.project(self.w_v, value)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        weights = torch.softmax(scores, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).flatten(2)), weights
+""",
+        ),
+        (
+            "MU46",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("not divisible")
+        self.num_heads = num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def split(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = self.split(self.w_q(query)), self.split(self.w_v(key)), self.split(self.w_k(value))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        weights = torch.softmax(scores, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).flatten(2)), weights
+""",
+        ),
         ("SD3", _MHA.replace("math.sqrt(self.d_k)", "math.sqrt(self.d_model)")),
         ("SD1", _MHA.replace(" / math.sqrt(self.d_k)", "")),
         (

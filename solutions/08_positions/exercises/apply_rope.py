@@ -44,7 +44,7 @@ class apply_rope:
 
         x = Tensor(np.array([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 0, 2]], np.float32))
         yield Case("small", "three tokens of two pairs, small integers", (x, Tensor(np.arange(3))), atol=5e-5)
-        yield case("start", "tokens at position 0 only", (2, 6), [0, 0], grad=False)
+        yield case("start", "a token at position 0, behind one at position 5", (2, 6), [5, 0], grad=False)
         yield case("sizes", "a batch, all sizes different", (2, 5, 6), [0, 1, 2, 3, 4])
         yield case("heads", "batch and heads, x not contiguous in memory", (2, 4, 3, 8), [0, 1, 2, 3], swapped=True)
         yield case("later", "four tokens from position 37 on", (3, 4, 6), [37, 38, 39, 40], atol=2e-4)
@@ -95,7 +95,7 @@ class apply_rope:
 
     @holds("position 0 leaves x as it is", cases=("start",))
     def start_stays(case, parts):
-        moved = np.abs(parts["result"] - case.args[0].array).max()
+        moved = np.abs(parts["result"] - case.args[0].array)[1].max()
         return None if moved < 1e-4 else f"at position 0 a number changed by {moved:.4g}."
 
     @holds("dot products depend on differences of positions only", cases=("here", "shifted"))
@@ -189,4 +189,22 @@ class apply_rope:
             rotation leaves no trace in the graph, and the gradient reaches x as if nothing had been rotated.""",
         ),
         "PO36": ANGLES["PO36"],
+        "PO38": mistake(
+            patch(NEW_B, "new_b = a * sin - b * cos"),
+            says="Both new numbers got a minus sign, which mirrors the pair; a rotation has one: (a cos − b sin, a sin + b cos).",
+            why="""At the angle 0 the pair (a, b) became (a, −b). A mirror keeps lengths, too, but two mirrored vectors no longer depend on
+            the difference of their positions in the way of a rotation.""",
+        ),
+        "PO39": mistake(
+            patch(ROTATED, "x + torch.stack((sin, cos), dim=-1).flatten(-2)"),
+            says="Sines and cosines were added to x; each pair of x should be rotated by its angle.",
+            why="""That is the encoding of Vaswani et al., added once to the tokens. RoPE turns queries and keys, so that their dot
+            product depends on the difference of their positions.""",
+        ),
+        "PO40": mistake(
+            patch("positions[:, None]", "(positions - positions[0])[:, None]"),
+            says="Positions were counted from the first one given; use them as they come.",
+            why="""A text that goes on from a cache begins at position 37, say, and its first token has to be turned by 37 steps.""",
+        ),
+        "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }

@@ -167,4 +167,10 @@ class shift_matrix:
         ),
         **{id: ANGLES[id] for id in OF_FREQUENCIES},
         "PO7": patch("-two_i", "two_i"),
+        "SH11": mistake(
+            patch("offset * frequencies", "frequencies", "return shift", "return offset * shift"),
+            says="The matrix of one step was multiplied by offset; turn by offset times the angle.",
+            why="""To go k positions on, turn k times: that is the matrix of one step to the power k, whose angles are k times as large. k
+            times the matrix also makes everything k times as long.""",
+        ),
     }

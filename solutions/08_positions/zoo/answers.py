@@ -184,6 +184,20 @@ def apply_rope(x, positions, base=10000.0):
 WRONG = {
     "shift_matrix": [
         (
+            "SH11",
+            """
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        w = base ** (-2 * i / d_model)
+        c, s = math.cos(w), math.sin(w)
+        M[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[c, s], [-s, c]])
+    return offset * M
+""",
+        ),
+        (
             "SH1",
             """
 def shift_matrix(d_model, offset, base=10000.0):
@@ -528,6 +542,53 @@ def shift_matrix(d_model, offset, base=10000.0):
         ),
     ],
     "apply_rope": [
+        (
+            "AB8",
+            """
+def apply_rope(x, positions, base=10000.0):
+    B, T, d = x.shape
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).reshape(B, T, d)
+""",
+        ),
+        (
+            "PO38",
+            """
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() - b * angles.cos()], dim=-1).flatten(-2)
+""",
+        ),
+        (
+            "PO39",
+            """
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    return x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+""",
+        ),
+        (
+            "PO40",
+            """
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = (positions - positions[0])[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
+""",
+        ),
         (
             "RO1",
             """def rotate_half(x):

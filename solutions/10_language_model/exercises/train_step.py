@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.declare import UNTRIED, Case, Tensor, exercise, holds, mistake, patch
 
 from .. import readings
 
@@ -95,12 +95,13 @@ class train_step:
         there, own, _ = _found(case, parts)
         stale = case.options["stale"]
         if stale is None:
+            return UNTRIED
+        clip = case.kwargs.get("clip", 1.0)
+        if readings.agree(there, own) or readings.agree(there, readings.clipped(own, clip)):
             return None
         both = tuple(a + b for a, b in zip(own, stale, strict=True))
-        if not any(
-            readings.agree(there, each) for each in (both, readings.clipped(both, case.kwargs.get("clip", 1.0)), stale)
-        ):
-            return None
+        if not any(readings.agree(there, each) for each in (both, readings.clipped(both, clip), stale)):
+            return UNTRIED
         return (
             f"at the step the gradients have the norm {readings.norm(there):.4g}, which includes what was left from before the call; "
             f"those of this loss alone have the norm {readings.norm(own):.4g}."
@@ -124,15 +125,17 @@ class train_step:
                 f"the loss's own gradients have the norm {readings.norm(own):.4g}, below clip={clip:g}, and should stay as they are; at "
                 f"the step the norm is {readings.norm(there):.4g}."
             )
-        return None
+        return UNTRIED
 
     @holds("the loss that comes back is the one before the step")
     def before(case, parts):
         _, _, loss = _found(case, parts)
         after, *_ = readings.loss_and_gradients(case, parts["table after the step"], parts["bias after the step"])
         got = float(parts["loss"])
-        if abs(got - loss) < 1e-3 * max(1.0, loss) or abs(got - after) > 1e-4 * max(1.0, after):
+        if abs(got - loss) < 1e-3 * max(1.0, loss):
             return None
+        if not abs(got - after) <= 1e-4 * max(1.0, after):
+            return UNTRIED
         return f"{got:.4g} came back, which is the loss after the step; before it the loss is {loss:.4g}."
 
     hints = (

@@ -44,24 +44,37 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None
     claim = case.options["claim"]
     names = NAMES[_kind(claim)]
-    start = f"{claim[0].upper()}{claim[1:]}: {said} came back, and {wanted} was asked for."
+    start = f"{claim[0].upper()}{claim[1:]}: expected {wanted}, got {said}."
     if sorted(set(said)) == wanted:
         return f"{start} Each position stands once, in ascending order."
     missed, blamed = (sorted(set(one) - set(other)) for one, other in ((wanted, said), (said, wanted)))
-    if missed and missed[0] < len(names):
-        *inputs, grad_output = case.args
-        with np.errstate(all="ignore"):
-            claimed, right = CLAIMS[claim][1](*inputs, grad_output)[missed[0]], _true(case, missed[0])
-        shown = _shown(np.asarray(claimed), right)
-        return f"{start} The gradient of {names[missed[0]]} is wrong: {shown}."
-    return f"{start} The gradient of {names[blamed[0]]} is right." if blamed and blamed[0] < len(names) else start
+    at = (*missed, *blamed)[0]
+    if not 0 <= at < len(names):
+        return start
+    *inputs, grad_output = case.args
+    with np.errstate(all="ignore"):
+        claimed, right = np.asarray(CLAIMS[claim][1](*inputs, grad_output)[at]), _true(case, at)
+    what = f"wrong: {_shown(claimed, right)}" if missed else f"right: {_near(claimed, right)}"
+    return f"{start} The gradient of {names[at]} is {what}."
 
 
 def _shown(claimed: np.ndarray, right: np.ndarray) -> str:
     if claimed.shape != right.shape:
         return f"its shape is {claimed.shape}, that of the input {right.shape}"
     at = np.unravel_index(int(np.nan_to_num(np.abs(claimed - right), nan=np.inf).argmax()), right.shape)
-    return f"at {tuple(map(int, at))} it is {claimed[at]:.4g}, and the loss changes by {right[at]:.4g}"
+    place, allowed = tuple(map(int, at)), _allowed(right)
+    return f"at {place} it is {claimed[at]:.4g}, and its measured value is {right[at]:.4g}; {allowed:.2g} are allowed between them"
+
+
+def _near(claimed: np.ndarray, right: np.ndarray) -> str:
+    off, allowed = np.abs(claimed - right).max(), _allowed(right)
+    return (
+        f"it differs from the measured one by at most {off:.1g}, and {allowed:.2g} are allowed, 1e-4 · (1 + max |true|)"
+    )
+
+
+def _allowed(right: np.ndarray) -> float:
+    return 1e-4 * (1 + float(np.abs(right).max()))
 
 
 def _scaled(claim: str, args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.declare import UNTRIED, Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import on_another_device
 
@@ -119,6 +119,8 @@ class merge_partial:
     def neutral(case, parts):
         (m_a, *_), (m_b, *_) = case.args
         none = np.isinf(m_a.array) & np.isinf(m_b.array)
+        if not none.any():
+            return UNTRIED
         for name, right in (("m", -np.inf), ("l", 0.0), ("o", 0.0)):
             found = parts[name][none]
             if not (found == right).all():

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.declare import UNTRIED, Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import scale_mistakes, softmax_by_hand
 from .. import readings
@@ -96,8 +96,10 @@ class tensor_parallel_attention:
     def same(case, parts):
         first, *others = (parts[OUTPUT.format(rank)] for rank in range(len(case.args[1])))
         gaps = [np.abs(other - first).max() if other.shape == first.shape else np.inf for other in others]
-        worst = int(np.argmax(gaps)) if gaps else 0
-        if not gaps or gaps[worst] < 1e-3 * max(1.0, np.abs(first).max()):
+        if not gaps:
+            return UNTRIED
+        worst = int(np.argmax(gaps))
+        if gaps[worst] < 1e-3 * max(1.0, np.abs(first).max()):
             return None
         return f"ranks 0 and {worst + 1} differ by up to {gaps[worst]:.3g}."
 
