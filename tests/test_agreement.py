@@ -24,11 +24,16 @@ TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of t
 
 
 @pytest.fixture(scope="session")  # a process runs these tests of one lesson after another, and others between them
-def sandbox():
-    before = {process.pid for process in children()}
+def sandbox_of_all_lessons():
     with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
-        STANDING.update({process.pid for process in children()} - before)
         yield made
+
+
+@pytest.fixture
+def sandbox(sandbox_of_all_lessons):
+    before = {process.pid for process in children()}
+    yield sandbox_of_all_lessons
+    STANDING.update({process.pid for process in children()} - before)  # what workers are forked from is started when it is needed
 
 
 def _notebook(path, lesson, answers, bare):
