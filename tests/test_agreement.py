@@ -33,7 +33,9 @@ def sandbox_of_all_lessons():
 def sandbox(sandbox_of_all_lessons):
     before = {process.pid for process in children()}
     yield sandbox_of_all_lessons
-    STANDING.update({process.pid for process in children()} - before)  # what workers are forked from is started when it is needed
+    STANDING.update(
+        {process.pid for process in children()} - before
+    )  # what workers are forked from is started when it is needed
 
 
 def _notebook(path, lesson, answers, bare):
