@@ -231,16 +231,12 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
-STANDING: set[int] = set()  # processes that serve tests of several files
-
-
 def children() -> list[psutil.Process]:
-    """Every process that this one started, directly or not; multiprocessing's own bookkeeper and what stands in STANDING aside."""
+    """Every process that this one started, directly or not; multiprocessing's own bookkeeper, which stays, aside."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
-            standing = not STANDING.isdisjoint((process.pid, *(parent.pid for parent in process.parents())))
-            if not standing and "resource_tracker" not in " ".join(process.cmdline()):
+            if "resource_tracker" not in " ".join(process.cmdline()):
                 found.append(process)
         except psutil.Error:
             pass

@@ -15,7 +15,6 @@ from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
-from tests.conftest import STANDING, children
 from tests.live import verdict_on
 from tests.test_zoo import ANIMALS
 
@@ -23,19 +22,10 @@ _defined = cache(defined_names)
 TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of them live
 
 
-@pytest.fixture(scope="session")  # a process runs these tests of one lesson after another, and others between them
-def sandbox_of_all_lessons():
+@pytest.fixture(scope="module")
+def sandbox():
     with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
         yield made
-
-
-@pytest.fixture
-def sandbox(sandbox_of_all_lessons):
-    before = {process.pid for process in children()}
-    yield sandbox_of_all_lessons
-    STANDING.update(
-        {process.pid for process in children()} - before
-    )  # what workers are forked from is started when it is needed
 
 
 def _notebook(path, lesson, answers, bare):
