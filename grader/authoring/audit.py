@@ -131,9 +131,9 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObje
             problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
         else:
             named.add(mistake.id)
-            alike = {id for pair in exercise.indistinguishable if mistake.id in pair for id in pair}
+            expected = {id for pair in exercise.indistinguishable if mistake.id in pair for id in pair}
             single = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
-            for other in sorted(single - {mistake.id} - alike):
+            for other in sorted(single - {mistake.id} - expected):
                 problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))

@@ -292,6 +292,7 @@ class _Judgement:
         return None
 
     def _breaks(self, rule: Property, i: int) -> bool:
+        """Whether a case of NaN or infinite entries speaks against a property, or is one of those that it compares."""
         if rule.cases:
             return self.cases[i].key in rule.cases
         try:

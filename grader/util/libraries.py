@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -50,6 +51,7 @@ def require(*modules: str) -> None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
+@cache
 def import_nbformat() -> Any:
     """nbformat, in a fifth of its time. It imports jsonschema, and that, where it is installed, a library whose import compiles
     38 grammars of web addresses. No format of a notebook's schema names one, and jsonschema does without."""

@@ -133,9 +133,8 @@ def _words(line: str) -> set[str]:
 def squeeze(text: str) -> str:
     """Text as it is compared: without comments, space and line breaks, escapes of strings undone."""
     plain = text.replace("\\n", "\n").replace('\\"', '"').replace("\\'", "'")
-    return "".join(
-        re.sub(r"#(?<!\S#).*", "", plain).split()
-    )  # with "#" in front, text without any is passed over at once
+    # The pattern begins with "#", so that text without any is passed over at once.
+    return "".join(re.sub(r"#(?<!\S#).*", "", plain).split())
 
 
 @lru_cache(maxsize=4096)  # a release looks several times through the same files
