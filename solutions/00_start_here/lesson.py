@@ -8,6 +8,7 @@
 # *The animal didn't cross the street because it was too tired.* What is *it*? The animal. Now change the last
 # word: *The animal didn't cross the street because it was too wide.* This time *it* is the street. The word *it*
 # is spelled the same in both. You looked at the other words, and their meaning told you which one mattered.
+# (The two sentences are Uszkoreit's, 2017.)
 #
 # A language model has to do this for every word, and it has nothing but numbers to do it with. Here is a machine for
 # it, so small that we can see all of it: three words, and two numbers for each. Run the cells below (**Shift +
@@ -22,8 +23,7 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.start_here.moving_query()
 
 # %% [markdown]
-# The arrow is what *it* asks for. At 0° that is something that goes with *tired*, and the answer is nine tenths animal: *animal*
-# weighs 0.84, and *it*, half animal by our choice, adds half of its 0.11.
+# The arrow is what *it* asks for. At 0° that is something that goes with *tired*, and the answer is nine tenths animal.
 # At 90° it is something that goes with *wide*, and the answer is nine tenths street. In between, the answer glides
 # from the one to the other. (Where sliders do not work, the picture shows four positions.)
 #
@@ -99,7 +99,7 @@ for word, key in zip(words, keys):
 #
 # | this call | gives you |
 # |---|---|
-# | `check(hard_lookup)` | a verdict: passed, or what differs, and the mistake if it can be proven |
+# | `check(hard_lookup)` | a verdict: passed, or what differs, with the mistake named where it can be proven |
 # | `hint(hard_lookup)` | a question; the next time, where to look; then code with a blank |
 
 # %% [markdown]
@@ -162,7 +162,7 @@ check(hard_lookup)
 # `query` (d,), `keys` (n, d), `values` (n, d_v), `sharpness` a number ≥ 0 → (d_v,): the sum of all values, each times
 # its weight
 #
-# No score times the sharpness is beyond ±50 here, so `np.exp` never overflows.
+# In the check, no score times the sharpness is beyond ±50, so `np.exp` never overflows.
 
 
 # %% role="exercise" exercise="soft_lookup"
@@ -422,12 +422,11 @@ def speed_keys(speeds):
 #
 # @wrong
 #
-# An average is not what a hard look-up returns: it returns one row. That this row is the shortest stop is an accident of the
-# list, which is sorted.
+# An average is not what a hard look-up returns: it returns one row.
 
 # %% [markdown]
 # Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a tie the hard
-# look-up answers with the shortest stop, halfway between two speeds with the slower one's. A fairer version takes the mean of
+# look-up answers with the shortest stop; halfway between two speeds, with the shortest at the slower one. A fairer version takes the mean of
 # all stops that are equally near. The next cell draws it beside your soft look-up and a straight line through all stops.
 
 # %% role="payoff" exercise="soft_lookup"

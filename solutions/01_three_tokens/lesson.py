@@ -97,7 +97,8 @@ figures.three_tokens.queries_and_keys(Q, K, tokens)
 
 # %% [markdown]
 # In each panel the arrow is one query, and the dots are the tips of the keys. A dotted line drops from each key onto the query's
-# line. The further out it lands, the larger the score. By hand, for *animal*:
+# line. Within a panel, the further out it lands, the larger the score: the score is that distance times the arrow's length. By
+# hand, for *animal*:
 #
 # - *animal*: 1·1 + 0·1 = **1**
 # - *street*: 1·1 + 0·0 = **1**
@@ -183,7 +184,7 @@ check(scale_scores)
 #
 # @wrong
 #
-# A yes reads the score as an amount, but it is an exponent. Only its difference from the other scores matters.
+# Whoever says yes takes the score for an amount; it is an exponent.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
@@ -238,7 +239,7 @@ check(softmax_rows)
 #
 # @wrong
 #
-# It was not softmax: the printed weights are positive and sum to 1. But they lie too far apart.
+# Softmax was not left out: the printed weights are positive and sum to 1. They only lie too far apart.
 
 # %% role="payoff" exercise="softmax_rows" tags=["nbval-check-output"]
 if passed(softmax_rows):
@@ -393,8 +394,8 @@ if passed(three_token_attention) and passed("corrected_first_row", corrected_fir
 
 # %% [markdown]
 # **The first row cannot test the scale.** *Animal* and *street* get equal weights either way, and the rest goes to [5, 5]. It
-# cannot even test attention: a plain average of the values gives [5, 5], too. The other two rows do tell the
-# difference. An example that comes out right proves little until you ask which mistakes it would have caught. So `check`
+# cannot even test attention: a plain average of the values gives [5, 5], too. The other two rows do show it.
+# An example that comes out right proves little until you ask which mistakes it would have caught. So `check`
 # tries many inputs, whose sizes all differ.
 
 # %% [markdown]
@@ -454,7 +455,7 @@ if passed(query_for) and passed(three_token_attention):
 # ## What we keep
 #
 # - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps.
-# - Softmax gives no finite score the weight 0. The row's maximum is subtracted first.
+# - On paper, softmax gives no finite score the weight 0. The row's maximum is subtracted first.
 # - An output lies between the values that it blends. Where every value sums to 10, every output does.
 # - One worked example can be blind to a mistake: here the first row to the scale.
 # - For given keys, the direction of a query chooses, and the length of its arrow sharpens.

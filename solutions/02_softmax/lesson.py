@@ -66,12 +66,12 @@ figures.softmax.four_ways(row, ways)
 #
 # $$\operatorname{softmax}(x)_i = \frac{e^{x_i}}{\sum_j e^{x_j}}$$
 #
-# What does one point more buy? The sum cancels in the ratio of two weights:
+# What does a lead of one point bring? The sum cancels in the ratio of two weights:
 #
 # $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
 #
-# So the ratio depends on the *difference* of the two scores and on nothing else. A score that is one point higher always has
-# e ≈ 2.7 times the weight.
+# So the ratio depends on the *difference* of the two scores and on nothing else. Only exponentials do that. A score that is one
+# point higher always has e ≈ 2.7 times the weight.
 
 # %% role="demo"
 figures.softmax.equal_steps(row, np.exp(row))
@@ -99,7 +99,7 @@ for kind in (np.float64, np.float32):
 
 # %% [markdown]
 # e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 this
-# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: if all 64 numbers of a query and of a key are 4,
+# happens as soon as a score exceeds 88.7. Such scores can occur: if all 64 numbers of a query and of a key are 4,
 # their score is 64 · 16 / √64 = 128.
 #
 # But we may add any number to all scores, so we may subtract *the largest score* from all of them. Then the largest exponent is
@@ -271,13 +271,12 @@ if passed(softmax_with_temperature):
     assert coldest < 1e-9 and plain < 0.01 and hottest > 0.08
 
 # %% [markdown]
-# The colder the model, the more often it repeats its favorite word; the hotter, the closer it comes to drawing blindly. *purple*
+# The colder the model, the more often it draws its favorite word; the hotter, the closer it comes to drawing blindly. *purple*
 # has less than one chance in a billion at τ = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at τ = 4. The words drawn
 # are one seed's. Change the seed or the temperatures and run the cell again.
 #
 # Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means τ = √d_k. Lesson 04 asks why it is
-# that value. The next picture's title says what a lead of half a point buys. If your notebook can show widgets, a slider moves
-# the temperature.
+# that value. If your notebook can show widgets, a slider moves the temperature.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -299,10 +298,10 @@ if passed(softmax_with_temperature):
 #
 # - *Wrong* means: it raises, or returns another shape, or a NaN, or numbers that differ from the softmax by more than 1e-6.
 # - The array has m ≥ 1 rows and n ≥ 1 columns, at most 10,000 entries, and finite scores up to ±10,000.
-# - The candidate may be called 1,000 times. It gives the same answer each time and does not change its input. How it computes does
-#   not matter: a result in float32, for example, is right if no number is off by more than 1e-6.
+# - The candidate may be called 1,000 times. It gives the same answer each time and does not change its input. Only its
+#   numbers count: a result in float32, for example, is right where none is off by more than 1e-6.
 #
-# You may use your own `softmax`. The candidates that the check tries have the mistakes of lessons 01 and 02, and some have
+# You may use your own `softmax`. The candidates that the check tries have mistakes like those of lessons 01 and 02, and some have
 # none.
 
 # %% role="exercise" exercise="find_failure"
@@ -592,7 +591,7 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # otherwise. In the second term only e^{x_j} grows. So the logarithm of the sum grows at the rate e^{x_j} / Σ e^x, which is p_j, and
 # the second term, with its minus sign, changes at the rate −p_j.
 #
-# Both together are the rate of ln p_i. The rate of ln p_i is the rate of p_i divided by p_i. So we multiply by p_i:
+# Their sum is the rate of ln p_i, which is the rate of p_i divided by p_i. So we multiply by p_i:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}$$
 #

@@ -38,7 +38,7 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 
 # %% [markdown]
 # (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers,
-# and nobody can say what a single one of them means. So we build our own, for four tokens. Each number says whether a **feature**
+# and a single one of them seldom means anything to us. So we build our own, for four tokens. Each number says whether a **feature**
 # applies, *noun* or *living*. We write T for the number of tokens and, with Vaswani et al. 2017, d_model for the length of their
 # vectors: here T = 4 and d_model = 6. The folded cell lists the features of each word, and defines `by_feature`, which makes
 # matrices.
@@ -72,7 +72,7 @@ def embed(words: list[str]) -> np.ndarray:
 # - the **value** x w_v: what it passes on when it is found.
 #
 # Queries and keys are compared, so both have length d_k. Values are only averaged, so their length d_v may differ. Three such
-# matrices, with the attention that they lead to, are called a **head**.
+# matrices and the attention that they compute are a **head**.
 #
 # The numbers in the matrices are **parameters**: training finds them, too. To see what they can do, we choose them by hand. In our
 # head a pronoun looks for nouns. Each matrix has a row for each feature, and rows that we do not name are 0. The 8 below could be
@@ -124,8 +124,8 @@ figures.scaled_dot_product_attention.token_scores(both, words)
 # On the left queries and keys both come from w_k, and *it* fits itself best. On the right *it* scores 8 with both nouns, and the
 # nouns do not ask back. With a matrix of its own, a query can ask for something that the token itself is not.
 #
-# Why a third matrix, for values? What *it* found is a noun; *it* asked for one. What it does not know is that the noun *animal* is
-# *living*, so that is what the value says.
+# Why a third matrix, for values? *It* asked for a noun and found one. News is that *animal* is *living*. The value passes on this,
+# and not all of x.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -313,7 +313,7 @@ figures.scaled_dot_product_attention.axis_permutation(k.shape)
 #
 # @wrong
 #
-# A: an error needs two sizes that differ. B: NumPy matches axes by their sizes, and only you know which of them is
+# A: an error needs two sizes that differ. B: NumPy pairs axes by place and checks only sizes; only you know which of them is
 # the batch.
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -460,7 +460,7 @@ for seed in range(20):
 # %% [markdown]
 # Random pairs are just as unreadable, but they look for nothing in particular. *it* looked most at *animal* in
 # {{ min(on_animal):.0f; it > 20 }}% to {{ max(on_animal):.0f; it < 32 }}% of the pairs, depending on the seed, and most at *street* in
-# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. A guess gives 25%.
+# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. A guess gives 25%; *tired* gets less.
 # Training begins with matrices like these and moves them in small steps until they find what helps.
 
 # %% [markdown]

@@ -112,7 +112,7 @@ class _Machine:
         """The name of each column, and below the rows what is done there."""
         middle, below = _VECTOR + 2 * _CELL, self.rows[-1] - 50
         columns = (
-            (_TOKEN, "tokens", "tokens", "" if self.written else "a vector x each"),
+            (_TOKEN, "tokens", "tokens", "a vector x each" if not self.written and "tokens" in self.lit else ""),
             (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
             (_WEIGHT + 36, "weights", "weights", "positive, sum 1"),
             (_BLEND + 29, "blend", "blend", "weight × value"),
@@ -124,7 +124,7 @@ class _Machine:
         for at, name in enumerate(("query", "key", "value")):
             x = middle + (-50, 0, 48)[at]
             self.text(x, 383, name, self.ink(name), size=11, bold=True)
-            if not self.written:
+            if not self.written and self.lit.issuperset(("tokens", name)):
                 self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
         said = "the table's numbers" if self.written else "numbers designed by hand,\nnot learned"
         self.text(_OUTPUT - 24, _TOP, said, _GHOST_INK, size=8.5)
@@ -251,7 +251,7 @@ class _Machine:
                     facecolor=fill,
                     linewidth=1.2,
                     edgecolor=self.colour(part),
-                    hatch="////" if number < 0 else None,
+                    hatch="////" if number < 0 and part in self.lit else None,
                     zorder=2,
                 )
             )
@@ -283,6 +283,8 @@ class _Machine:
 
         lit = "weights" in self.lit
         self.ax.add_patch(Rectangle((_WEIGHT, y - 8), 74, 16, facecolor="white", edgecolor=_GHOST, linewidth=1))
+        if self.written and not lit:  # what is not computed yet is not shown
+            return
         self.ax.add_patch(Rectangle((_WEIGHT, y - 8), 74 * weight, 16, facecolor=self.colour("weights"), linewidth=0))
         self.text(_WEIGHT + 74 + 20, y - 0.5, f"{weight:.2f}", self.ink("weights"), size=10.5, bold=lit)
 
@@ -308,8 +310,10 @@ class _Machine:
 
 
 def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool, table: Table, own: bool) -> str:
+    weighed = "weights" in lit or not own
     met = ", ".join(
-        f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(table.words, scores, weights, strict=True)
+        f"{word} {score:.1f}" + (f" and {weight:.2f}" if weighed else "")
+        for word, score, weight in zip(table.words, scores, weights, strict=True)
     )
     coloured = ", ".join(part for part in PARTS if part in lit)
     turns = "softmax turns" if scaled else "which are plain dot products; the division by √d_k and softmax turn"
