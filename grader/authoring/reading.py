@@ -1,4 +1,4 @@
-"""How much there is to read in a lesson, and how long it takes: exercises not counted, nor code that is folded."""
+"""How much there is to read in a lesson, and how long it takes: exercises not counted, nor code that is folded, nor lists of sources."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from grader.course.percent import HIDE_INPUT, Cell
 WORDS_A_MINUTE, LINES_A_MINUTE, FIGURES_A_MINUTE = 200, 10, 2
 SPEED = f"{WORDS_A_MINUTE} words or {LINES_A_MINUTE} lines of code a minute and half a minute for a figure"
 _READ = ("given", "demo", "payoff")  # neither a stub nor a check's one line
+_SOURCES = re.compile(r"^\*\*Sources\b.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)  # what is looked up, not read
 _FIGURE = re.compile(r"\bfigures(?:\.\w+)+\(")
 
 
@@ -34,7 +35,7 @@ def reading(cells: Iterable[Cell]) -> Reading:
     shown = prose.learner_cells(cells)
     code = [cell for cell in shown if cell.role in _READ]
     return Reading(
-        sum(len(re.findall(r"\S*\w\S*", cell.text)) for cell in shown if cell.role == "prose"),
+        sum(len(re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text))) for cell in shown if cell.role == "prose"),
         sum(bool(line.strip()) for cell in code if HIDE_INPUT not in cell.tags for line in cell.text.splitlines()),
         sum(len(_FIGURE.findall(cell.text)) for cell in code),
     )

@@ -28,7 +28,7 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% role="demo" tags=["hide-input"]
 figures.machine.draw(
     lit=("tokens", "query", "key", "value"),
-    title="Designed by hand so far; from now on W$_q$, W$_k$ and W$_v$ learn",
+    title="From now on W$_q$, W$_k$ and W$_v$ learn",
 )
 
 # %% [markdown]
@@ -39,7 +39,7 @@ figures.machine.draw(
 # went in. The notes form the **computational graph**. Computing the numbers is the **forward pass**. The **backward
 # pass**, `backward()`, walks through the graph from its end to its beginning and applies the chain rule at each step.
 #
-# The class below does this for plain numbers. Each operation notes what it was made from, and beside each part the
+# The class below does this for plain numbers. Each result notes what it was made from, and beside each part the
 # derivative. A product y = a · b notes b beside a, since ∂y/∂a = b, and a beside b. A sum notes 1 beside both. A quotient
 # y = a / b notes 1/b beside a, and −a/b² = −y/b beside b.
 
@@ -145,7 +145,7 @@ for _ in range(2):
 
 # %% role="given"
 def gradients(make, through=lambda weight: weight):
-    """What arrives at a query, two keys and two values. make: of a plain number; through: what the weights go through."""
+    """What arrives at a query, two keys and two values. make: wraps a plain number; through: is applied to the weights."""
     q, k0, k1, v0, v1 = (make(number) for number in (1.0, 2.0, 0.5, 10.0, 4.0))
     e0, e1 = (q * k0).exp(), (q * k1).exp()
     output = through(e0 / (e0 + e1)) * v0 + through(e1 / (e0 + e1)) * v1
@@ -257,7 +257,7 @@ if passed(attention_torch):
 # %% [markdown]
 # They agree to about seven digits, all that float32 has.
 #
-# What is trained in attention are the projections. They have to be stored somewhere, and the optimizer, which moves
+# In attention it is the projections that learn. They have to be stored somewhere, and the optimizer, which moves
 # them, has to find them. This is what an `nn.Module` is for. It keeps a list of its **parameters**, the tensors that
 # training changes: every `nn.Parameter` and every layer that you assign to `self` is entered there.
 
@@ -422,8 +422,8 @@ if passed(SelfAttention):
 # matrices learned nothing. The whole layer ended more than a hundred times lower in
 # {{ {5: "all"}.get(won, f"{won} of"); won == 5 }} five.
 #
-# Why do the two curves run side by side for so long? Until the whole layer's loss is half the frozen one's it takes
-# {{ halved[0]; it > 80 }} steps here, and {{ min(halved[1:]) }} to {{ max(halved[1:]) }} in the other starts. In the
+# Why do the two curves run side by side for so long? The whole layer's loss falls to half the frozen one's after
+# {{ halved[0]; it > 80 }} steps here, after {{ min(halved[1:]) }} to {{ max(halved[1:]) }} in the other starts. In the
 # {{ {2: "two"}[sum(slow)]; slow == wrong_sign == away }} slowest the initial w_v passes numbers on with the wrong sign. So the
 # layer first learns to look *away* from its own color, and has to turn back later.
 #
@@ -437,11 +437,11 @@ if passed(SelfAttention):
 # parameters to which no gradient comes back from the module's result.
 #
 # - The result is what `module(x)` returns; where that is a tuple, its first entry.
-# - No gradient comes back: *whatever* loss is computed from the result, autograd gives None, or 0 everywhere. A single
-#   loss may mislead. For `result.sum()` a layer with a softmax at its end gets 0, since the sum is always 1. Other
+# - No gradient comes back: *whatever* loss is computed from the result, autograd gives None, or exactly 0 everywhere. A single
+#   loss may mislead. For `result.sum()` a layer with a softmax at its end gets rounding at most, since the sum is always 1. Other
 #   losses do reach it, so its parameters are not in the set.
 # - Frozen parameters (`requires_grad=False`) are in the set. The set is empty where nothing is amiss.
-# - Afterwards module and x are as they were: parameters, stored tensors, `training`, and every `.grad`, that of x, too.
+# - Afterwards module and x are as they were: parameters, buffers (tensors kept untrained), `training`, and every `.grad`, that of x, too.
 #
 # The check brings modules of its own.
 

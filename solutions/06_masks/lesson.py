@@ -48,7 +48,7 @@ figures.masks.next_token_targets("The animal didn't cross the street".split())
 # token to the right.
 #
 # So each query may see only its past and itself. Attention with this rule is called **causal**, and its mask a **causal
-# mask** (or look-ahead mask). An output that depends on a later token all the same is a **leak**.
+# mask** (or look-ahead mask). If an output depends on a later token anyway, that is a **leak**.
 #
 # ## A leak, made visible
 #
@@ -204,7 +204,7 @@ far = torch.softmax(torch.tensor([2.0, 1.0, 200.0]), -1) * allowed
 print("… / their sum, the hidden score being 200:", far / far.sum())
 
 # %% [markdown]
-# The first row sums to only {{ cut.sum():.2f }}, so the output comes out too small. In the third row the hidden key
+# The first row sums to only {{ cut.sum():.3f }}, so the output comes out too small. In the third row the hidden key
 # still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree. But where the hidden score is far
 # above the others, as in the last line, the visible weights are rounded to 0 *before* the division, and 0/0 gives NaN
 # ("not a number"). So the mask acts on the scores, before softmax, and not on the weights after it.
@@ -249,10 +249,8 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 # NaN is the worse of the two results, because it spreads: NaN times anything is NaN, even NaN times 0. One empty row can
 # turn a whole projection into NaN in a single step of training.
 #
-# Does it help to replace NaN weights by 0? The output is right then, but the gradient depends on how −∞ came in. Softmax
-# multiplies by its own NaN on the way back. If −∞ was *added* to the scores, that NaN goes on to q and k. If
-# `masked_fill` *replaced* them, it ends there: a replaced number does not affect the result, so its gradient is 0. Then
-# the repair is right, as is a finite fill whose weights are then set to 0.
+# Does it help to replace NaN weights by 0? The output is right then. But the gradient can still be NaN: on the way back, softmax
+# multiplies by the NaN that it computed. The check looks at both.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -263,7 +261,7 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 # - Hidden keys get weight 0, and the visible ones share the whole of it.
 # - A query that may see no key gets zeros in both.
 # - No NaN, not in the gradients either.
-# - float16, bfloat16 and float32, the output in the input's dtype; in float32, scores over √d_k reach ±1e4.
+# - float16, bfloat16 and float32, the output in the input's dtype; in float32, scaled scores reach ±1e4.
 #
 # From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
@@ -311,9 +309,8 @@ if passed(masked_attention) and passed(causal_mask):
 # ## A test that you keep
 #
 # Your mask works today. Tomorrow somebody puts it into a larger model, and there it is easily lost: one path forgets to
-# pass it, a triangle is off by one, a normalization takes its mean over the tokens. So one keeps a test that knows
-# nothing of the inside: it takes any function from tokens to outputs, changes tokens, and watches the outputs before
-# them.
+# pass it, a triangle is off by one, a normalization takes its mean over the tokens. So keep a test that does not look
+# inside. It takes any function from tokens to outputs, changes tokens, and watches the outputs before them.
 #
 # Such a test needs some thought. Many models first subtract from each token the mean of its own features (LayerNorm,
 # lesson 09). If we add 1 to *every* feature of a token, the mean grows by 1, too, and is subtracted again. The test
@@ -346,7 +343,7 @@ for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
 # - You may call `attention` 2,000 times; the same input gives the same output. Change neither `x` nor what `attention`
 #   returns.
 # - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large
-#   changes (try some whose largest entry is near 10) or in some directions.
+#   changes, which no gradient sees (try some whose largest entry is near 10) or in some directions.
 #
 # The check tries your test on causal attentions and on leaky ones.
 
@@ -580,7 +577,7 @@ if passed(causal_mask):
 # %% [markdown]
 # ## Further: a mask inside a module
 #
-# For those who build models: where a tensor lives that belongs to a module and is not learned, with one exercise.
+# For those who build models: where a module keeps a tensor that is not learned, with one exercise.
 
 # %% [markdown]
 # A module that always uses the same mask can build it once. The mask is not learned, so it is no parameter. But it has

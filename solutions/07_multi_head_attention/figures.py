@@ -89,12 +89,12 @@ def where_numbers_go(split: Callable[..., Any]) -> None:
 def heads_in_parallel() -> None:
     """Every head reads whole tokens through matrices of its own; what they find is concatenated and mixed by w_o. Nothing is computed."""
     fig, (ax,) = panels(1, width=8.8, height=4.0)
-    ax.set(xlim=(5, 945), ylim=(18, 392))
+    ax.set(xlim=(5, 985), ylim=(48, 376))
     ax.axis("off")
     ax.set_title("Each head attends with matrices of its own; w_o mixes what they find", fontsize=12, fontweight="bold")
-    middle, lanes = 212, (332, 212, 92)
-    _grid(ax, 14, middle, 4, 6, ["#C9CED3"] * 6)
-    _said(ax, 53, middle, "tokens x", "T × d_model", 40)
+    middle, lanes = 212, (302, 122)
+    _grid(ax, 14, middle, 5, 6, ["#C9CED3"] * 6)
+    _said(ax, 53, middle, "tokens x", "T × d_model", 46)
     for h, (y, paint) in enumerate(zip(lanes, _HEADS, strict=True)):
         _arrow(ax, (98, middle), (140, y), "#777777")
         _box(ax, 144, y, 108, 60, paint)
@@ -102,37 +102,37 @@ def heads_in_parallel() -> None:
         ax.text(198, y - 10, "w_q w_k w_v", ha="center", va="center", fontsize=9.5)
         _arrow(ax, (256, y), (282, y), paint)
         for at, name in enumerate("qkv"):
-            _grid(ax, 288 + 38 * at, y, 4, 2, [paint] * 2)
-            ax.text(301 + 38 * at, y + 36, name, ha="center", va="center", fontsize=9.5, color=paint)
-        _arrow(ax, (396, y), (422, y), paint)
-        _grid(ax, 428, y, 4, 4, ["#F3F3F3"] * 4)
-        ax.text(454, y + 36, "weights", ha="center", va="center", fontsize=9.5, color=paint)
-        _arrow(ax, (486, y), (512, y), paint)
-        _grid(ax, 518, y, 4, 2, [paint] * 2)
-        _arrow(ax, (550, y), (600, middle + 15 * (1 - h)), paint)
+            _grid(ax, 288 + 48 * at, y, 5, 3, [paint] * 3)
+            ax.text(307 + 48 * at, y + 43, name, ha="center", va="center", fontsize=9.5, color=paint)
+        _arrow(ax, (429, y), (455, y), paint)
+        _grid(ax, 461, y, 5, 5, ["#F3F3F3"] * 5)
+        ax.text(493, y + 43, "weights", ha="center", va="center", fontsize=9.5, color=paint)
+        _arrow(ax, (532, y), (558, y), paint)
+        _grid(ax, 564, y, 5, 3, [paint] * 3)
+        _arrow(ax, (609, y), (644, middle + 15 * (1 - 2 * h)), paint)
     ax.text(198, lanes[-1] - 53, "each d_model\n× d_head", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(339, lanes[-1] - 53, "each\nT × d_head", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(454, lanes[-1] - 43, "T × T", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(531, lanes[-1] - 43, "T × d_head", ha="center", va="center", fontsize=9, color="#555555")
-    _grid(ax, 608, middle, 4, 6, [paint for paint in _HEADS for _ in range(2)])
-    ax.text(651, middle - 41, "concatenated", ha="center", va="center", fontsize=9.5, fontweight="bold")
-    ax.text(647, middle - 57, "T × d_model", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(702, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
-    _grid(ax, 718, middle, 6, 6, ["#E3D6E8"] * 6)
-    _said(ax, 757, middle, "w_o", "d_model\n× d_model", 58)
-    _arrow(ax, (802, middle), (838, middle), "#777777")
-    _grid(ax, 844, middle, 4, 6, ["#B79CC4"] * 6)
-    _said(ax, 883, middle, "output", "T × d_model", 40)
+    ax.text(355, lanes[-1] - 46, "each T × d_head", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(493, lanes[-1] - 46, "T × T", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(583, lanes[-1] - 46, "T × d_head", ha="center", va="center", fontsize=9, color="#555555")
+    _grid(ax, 650, middle, 5, 6, [paint for paint in _HEADS for _ in range(3)])
+    ax.text(693, middle - 47, "concatenated", ha="center", va="center", fontsize=9.5, fontweight="bold")
+    ax.text(689, middle - 63, "T × d_model", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(744, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
+    _grid(ax, 760, middle, 6, 6, ["#E3D6E8"] * 6)
+    _said(ax, 799, middle, "w_o", "d_model\n× d_model", 58)
+    _arrow(ax, (844, middle), (880, middle), "#777777")
+    _grid(ax, 886, middle, 5, 6, ["#B79CC4"] * 6)
+    _said(ax, 925, middle, "output", "T × d_model", 46)
     show(
         fig,
-        alt="A diagram with three heads. Whole tokens x (T × d_model) go to each of them. Each head has small matrices w_q, w_k and w_v "
-        "of its own (d_model × d_head), which make its queries, keys and values (T × d_head), then its weights (T × T), and with them "
-        "its result (T × d_head). The three results lie side by side, concatenated (T × d_model), and the matrix w_o "
-        "(d_model × d_model) turns them into the output (T × d_model).",
+        alt="A diagram with two heads, for five tokens of six numbers. Whole tokens x (T × d_model) go to each of them. Each head has "
+        "small matrices w_q, w_k and w_v of its own (d_model × d_head), which make its queries, keys and values (T × d_head), then its "
+        "weights (T × T), and with them its result (T × d_head). The two results lie side by side, concatenated (T × d_model), and the "
+        "matrix w_o (d_model × d_model) turns them into the output (T × d_model).",
     )
 
 
-_HEADS = (COLOURS["blue"], COLOURS["vermillion"], COLOURS["green"])
+_HEADS = (COLOURS["blue"], COLOURS["vermillion"])
 
 
 def _grid(ax: Axes, x: float, y: float, rows: int, columns: int, paints: list[str]) -> None:

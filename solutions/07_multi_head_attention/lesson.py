@@ -36,8 +36,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 #
 # @answer
 #
-# (½, 0, ½) gives (5, 5), and so does (0, 1, 0), so you cannot tell them apart. No other row reaches (10, 10), either. The two numbers
-# of every value sum to 10, so those of each weighted mean do, too, while those of (10, 10) sum to 20.
+# (½, 0, ½) gives (5, 5), and so does (0, 1, 0), so you cannot tell them apart. No other row reaches (10, 10), either. Each value's
+# numbers sum to 10, so those of any weighted mean do, too. Those of (10, 10) sum to 20.
 #
 # @wrong
 #
@@ -77,7 +77,7 @@ def one_head(x, h, allowed=None):
 
 # %% [markdown]
 # What the heads find is then put side by side, or **concatenated**. A last matrix, the **output projection** `w_o`, mixes it. Without
-# `w_o` the findings of different heads would never meet.
+# `w_o` each head's findings would stay in a slice of their own.
 
 # %% role="demo"
 x = torch.randn(5, d_model)
@@ -161,9 +161,8 @@ print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), 
 # shape, so no error message tells them apart.
 
 # %% [markdown]
-# `transpose` changes the order in which numbers are read. `view` regroups them in memory order (where the axes follow it, a
-# tensor is **contiguous**); after a transpose it cannot join a moved axis with its new neighbor, and raises an error. `reshape`
-# copies where `view` would fail.
+# `transpose` changes the order in which numbers are read. `view` regroups them in memory order. Where the axes do not follow it (the
+# tensor is not **contiguous**), as after a transpose, `view` cannot join them, and raises an error. `reshape` copies there.
 
 # %% [markdown]
 # @exercise split_heads
@@ -247,7 +246,7 @@ if passed(merge_heads) and passed(split_heads):
 # \operatorname{output} = [\operatorname{head}_0, \operatorname{head}_1, \ldots]\; w_o$$
 #
 # How does the number of **parameters**, the numbers that training changes, depend on the number of heads? Not at all. More heads are
-# narrower heads, and side by side their matrices are always (d_model, d_model). PyTorch's own module has as many, with three of the
+# narrower, and side by side their matrices always make (d_model, d_model). PyTorch's own module has as many, with three of the
 # four matrices stacked in one:
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -271,7 +270,7 @@ def spare_merge(x):
 # %% [markdown]
 # @exercise MultiHeadAttention
 #
-# `MultiHeadAttention(d_model, num_heads)`: four `nn.Linear(d_model, d_model)` with bias, `w_q`, `w_k`, `w_v`, `w_o`. forward: `query`
+# `MultiHeadAttention(d_model, num_heads)`: four `nn.Linear(d_model, d_model)` with bias, as in PyTorch's module: `w_q`, `w_k`, `w_v`, `w_o`. forward: `query`
 # (B, T_q, d_model), `key` and `value` (B, T_k, d_model), `mask` → (`output` (B, T_q, d_model), `weights` (B, num_heads, T_q, T_k))
 #
 # Queries are made from `query`, keys from `key`, values from `value`. `mask` is boolean, **True where attention is allowed**, and
@@ -518,9 +517,6 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
     assert max(gaps) < 1e-5
 
 # %% [markdown]
-# Both agree with your module up to the rounding of float32.
-
-# %% [markdown]
 # ## What we keep
 #
 # - A head has its own projections of the whole token and its own attention weights. What the heads find is concatenated, and `w_o` mixes
@@ -537,6 +533,9 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
 # | after `split_heads` | (B, num_heads, T_q, d_head); (B, num_heads, T_k, d_head) |
 # | scores, weights | (B, num_heads, T_q, T_k) |
 # | after `merge_heads`, and after `w_o` | (B, T_q, d_model) |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.2.
+# Michel et al. 2019, *Are sixteen heads really better than one?*, [arXiv:1905.10650](https://arxiv.org/abs/1905.10650).
 
 # %% [markdown]
 # @teaching

@@ -65,8 +65,8 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
 # The rows keep the order of the sentence; the columns have the same order in both pictures. How much weight one word gives to
-# another does not depend on where they stand. Attention is **permutation-equivariant**: reordering its input reorders its
-# output and does nothing else. To attention, a sentence is a bag of words.
+# another does not depend on where they stand. Without a mask, attention is **permutation-equivariant**: reordering its input
+# only reorders its output. To attention, a sentence is a bag of words.
 #
 # ## Learned: a vector for each position
 #
@@ -75,8 +75,8 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 # position, `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) use it.
 #
 # Now the order counts: in one sentence *bites* reads *dog* plus the first row, in the other *dog* plus the third. But the
-# table has no row for the position after its last one. Nor are its rows related to one
-# another: that position 5 is next to position 6 has to be learned from data.
+# table has no row for the position after its last one. Nor are its rows related: a model
+# has to learn from data that 5 is next to 6.
 #
 # ## Computed: the sinusoidal encoding
 #
@@ -157,7 +157,7 @@ check(sinusoidal_positions)
 
 # %% [markdown]
 # The published code raises nothing, and models train with it. What is lost? At d_model = 512 we count the columns that hardly
-# change over 50 positions (a standard deviation below 0.01). Then we look at a table of yours.
+# change over 50 positions (a standard deviation below 0.01). Then we look at a table of yours, fast hands on the left, slow ones on the right.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
@@ -182,8 +182,8 @@ if passed(sinusoidal_positions):
 #
 # The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
 # function of $PE_{pos}$" (section 3.5). So there should be *one* matrix that moves every encoding by k positions, from 3 to 3 + k
-# as well as from 4,000 to 4,000 + k. A head could hold part of it in its projections, and look k places back wherever
-# it is. Here are the hands of three pairs (d_model = 6, base = 30), before and after a step of three positions:
+# as well as from 4,000 to 4,000 + k. A head's projections could hold part of it, and so look k places back from
+# anywhere. Here are the hands of three pairs (d_model = 6, base = 30), before and after a step of three positions:
 
 # %% role="demo"
 figures.positions.hands(starts=(1, 5), step=3, frequencies=[30 ** (-2 * i / 6) for i in range(3)])
@@ -243,7 +243,7 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
 #
 # $$x_p A\,x_s^\top + x_p A\,PE_s^\top + PE_p A\,x_s^\top + PE_p A\,PE_s^\top$$
 #
-# Only the last one has positions alone, and even there A stands between them. That the offset counts has to be learned.
+# Only the last one has positions alone, and even there A stands between them. A model has to learn that the offset counts.
 #
 # If a step is a rotation, why not rotate the queries and keys themselves? This is **RoPE** (*rotary position embedding*, Su et al.
 # 2021, section 3.2). It adds nothing to the tokens and leaves the values alone. In every layer and every head it takes a query's
@@ -461,10 +461,6 @@ if passed(alibi_bias):
     print("weight of the four nearest keys in each head:", [round(share, 2) for share in near[:, :4].sum(dim=-1).tolist()])
 
 # %% [markdown]
-# BLOOM (Le Scao et al. 2022) uses ALiBi. Its number of heads, 112, is no power of two, and most of its slopes are not among
-# those of the formula above.
-
-# %% [markdown]
 # ## Further: beyond the trained length
 #
 # Trained on texts of 16 tokens, which encoding still works at position 100? An experiment with all of them, for readers
@@ -608,7 +604,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # section 2.3), or fast and slow pairs are treated differently (Peng et al. 2023, *YaRN*, section 3).
 #
 # **Sources of the further parts.** Press et al. 2022, *Train short, test long*, [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).
-# Le Scao et al. 2022, *BLOOM*, [arXiv:2211.05100](https://arxiv.org/abs/2211.05100). Kazemnejad et al. 2023,
+# Kazemnejad et al. 2023,
 # [arXiv:2305.19466](https://arxiv.org/abs/2305.19466). Chen et al. 2023, [arXiv:2306.15595](https://arxiv.org/abs/2306.15595).
 # Peng et al. 2023, [arXiv:2309.00071](https://arxiv.org/abs/2309.00071).
 

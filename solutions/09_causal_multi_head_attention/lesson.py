@@ -83,8 +83,8 @@ figures.causal_multi_head_attention.fused()
 # `F.scaled_dot_product_attention` and its like.
 #
 # A mask is no parameter, but should move to a GPU with its module. Such a tensor is a **buffer**: `self.register_buffer(name,
-# tensor, persistent=False)`, where `persistent=False` keeps it out of `state_dict`. That should hold `qkv.weight` and
-# `proj.weight` alone.
+# tensor, persistent=False)`, where `persistent=False` keeps it out of `state_dict`. It should hold only `qkv.weight`
+# and `proj.weight`.
 
 # %% role="exercise" exercise="CausalMultiHeadAttention"
 class CausalMultiHeadAttention(nn.Module):
@@ -195,7 +195,7 @@ if passed(layer_norm):
 #
 # Attention brings together what several tokens know. For given attention weights, each output is a weighted mean of values. A
 # mean can bring *not* and *bad* into one vector. But *not bad* is rather good, and that is no sum of what *not* and *bad* say
-# separately. A meaning of its own for the pair takes a nonlinear function.
+# separately. To give the pair its own meaning takes a nonlinear function.
 #
 # That is the work of the **feed-forward network** (also *MLP*, multi-layer perceptron): two linear layers with a nonlinear function
 # between them, applied to each token by itself. The first layer widens the vector to four
@@ -237,7 +237,7 @@ class GivenAttention(nn.Module):
 #
 # `TransformerBlock(d_model, num_heads, max_len, dropout=0.0)` with four attributes, connected as in the picture: `ln1` and `ln2`, each
 # `nn.LayerNorm(d_model)`; `attn`, a `CausalMultiHeadAttention`; `mlp`, an `nn.Sequential` of a linear layer that widens to 4 · d_model,
-# the exact GELU (`nn.GELU()`) and a linear layer back. forward: `x` (B, T, d_model) → (B, T, d_model)
+# GELU (`nn.GELU()`) and a linear layer back. forward: `x` (B, T, d_model) → (B, T, d_model)
 #
 # The lower LayerNorm is `ln1`. Both linear layers have a bias. Dropout acts inside attention only.
 
@@ -391,11 +391,11 @@ assert 1e-32 < size["plain"][0] < 1e-27 and min(size[way][0] for way in list(WAY
 # @answer
 #
 # **C.** Its loss ends at {{ learned["norm only"][-1]:.2f; it > 2 }} and {{ slowly["norm only"][-1]:.2f; it > 2 }}, no better than
-# guessing. Patience does not help: after 400 steps, at either rate and at 0.001, we still found 2.08.
+# guessing.
 #
 # @wrong
 #
-# A and B take the gradient for all that matters. It says how to change the parameters, not that the vectors, 24 blocks up, still
+# A and B look at the gradient alone. It says how to change the parameters, not whether the vectors, 24 blocks up, still
 # tell tokens apart.
 
 # %% role="demo"
@@ -419,7 +419,7 @@ assert max(slowly[way][-1] for way in (whole, residual)) < 1.95 and min(slowly[w
 # | pre-norm (both) | in 5 of 5 | in 5 of 5 |
 #
 # So the two repairs do different work. Without residual connections these stacks do not learn. With them, normalization
-# allows ten times the learning rate. In the run above, with "residual only" at 0.003, the numbers that leave
+# allows at least ten times the learning rate. In the run above, with "residual only" at 0.003, the numbers that leave
 # the last block have a standard deviation of {{ spread["residual only"][0]:.0f; it < 10 }} at first and of
 # {{ spread["residual only"][1]:.0f; it > 100 }} five steps later; within 400 steps they became NaN. With both it is
 # {{ spread["pre-norm (both)"][0]:.0f; it < 3 }} at first, then {{ spread["pre-norm (both)"][1]:.0f; it < 10 }}.
@@ -449,7 +449,7 @@ assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.
 # %% [markdown]
 # In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After
 # 24 such blocks all tokens of a sequence are nearly one and the same vector, and no layer can read from it which letter stood two
-# places back. Dong, Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in
+# places back. ("Plain" gets there even where each token attends to itself alone.) Dong, Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in
 # this way. With a residual connection a token keeps its vector, and layers add to it. Tokens grow more alike there,
 # too ("residual only" reaches {{ tokens["residual only"][-1]:.2f; 0.5 < it < 0.9 }}), but stay apart.
 
@@ -594,8 +594,8 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 1 < 2
 # - One projection computes q, k and v. Dropout acts on the weights, in training only.
 # - LayerNorm treats each token separately: mean 0, variance 1 (dividing by d, not d − 1), then a scale and a shift
 #   for each feature.
-# - In our stack of 24 blocks nothing was learned without residual connections; with them, normalization allowed a ten times larger
-#   learning rate.
+# - In our stack of 24 blocks nothing was learned without residual connections; with them, normalization allowed at least ten
+#   times the learning rate.
 #
 # | what | shape |
 # |---|---|
@@ -604,6 +604,14 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 1 < 2
 # | q, k, v of all heads | (B, num_heads, T, d_head) |
 # | scores and weights | (B, num_heads, T, T) |
 # | inside the feed-forward network | (B, T, 4 · d_model) |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). Brown et al. 2020,
+# *Language models are few-shot learners*, [arXiv:2005.14165](https://arxiv.org/abs/2005.14165). He et al. 2016, *Deep residual learning
+# for image recognition*, [arXiv:1512.03385](https://arxiv.org/abs/1512.03385). Srivastava et al. 2014, *Dropout*, Journal of Machine
+# Learning Research 15. Ba, Kiros and Hinton 2016, *Layer normalization*, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450). Hendrycks
+# and Gimpel 2016, *Gaussian error linear units*, [arXiv:1606.08415](https://arxiv.org/abs/1606.08415). Dong, Cordonnier and Loukas 2021,
+# *Attention is not all you need*, [arXiv:2103.03404](https://arxiv.org/abs/2103.03404). Xiong et al. 2020, *On layer normalization in the
+# Transformer architecture*, [arXiv:2002.04745](https://arxiv.org/abs/2002.04745).
 
 # %% [markdown]
 # @teaching

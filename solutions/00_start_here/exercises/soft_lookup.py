@@ -124,6 +124,7 @@ class soft_lookup:
     mistakes = {
         "SL1": mistake(
             patch(SHARP, FIT),
+            patch(SHARP, FIT, SHIFT, "sharpness * np.exp(scores)"),
             says="The sharpness had no effect; it should multiply the scores before the exponential.",
             why="""Multiplied with the exponentials or with the weights, a common factor cancels when they are divided by their sum. Inside
             the exponential it changes how far apart the weights are.""",

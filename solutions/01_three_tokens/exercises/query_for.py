@@ -217,6 +217,7 @@ class query_for:
         ),
         "QF4": mistake(
             patch("(len(keys) - 1) * share", "share"),
+            patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "share / (1 - share)"),
             says="The share was worked out against one other key; it should hold against all n − 1 others.",
             why="""Against a single other key, log(share / (1 − share)) is the lead that is needed. With n − 1 others that are equally near,
             their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1).""",

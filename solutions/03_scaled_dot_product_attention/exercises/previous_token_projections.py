@@ -9,7 +9,7 @@ from grader.course.declare import exercise, mistake, patch
 from ..previous_token import judge, projection_case
 
 GAP, W_K, ROW_0 = "math.log((t - 1) * share / (1 - share))", "gap * math.sqrt(t) * np.eye(t)", "w_q[0, 0] = 1"
-FIXED = (1, 2, 3, 4, 5, 9, 10, 20, 30, 50, 100)
+FIXED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 100)
 
 
 def _cases(rng: np.random.Generator):
