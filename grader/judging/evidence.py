@@ -15,6 +15,7 @@ from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
+WRITTEN = 5e-5  # of a number: what its four digits show
 
 
 class Reading(dict[str, Any]):
@@ -42,7 +43,7 @@ def tables(
     """The inputs, and of one part what was expected, what came back, and the difference.
 
     name: the part; where none of that name was expected, the first that differs. tolerance: relative and absolute; a difference
-    within it is shown as 0.
+    within it is shown as 0, or as a hair's breadth (~0) where both numbers are written otherwise.
     """
     if name not in expected:
         differing = (key for key in expected if key in actual and not same_numbers(expected[key], actual[key]))
@@ -108,9 +109,11 @@ def title_of(expected: Mapping[str, Part], name: str) -> str:
 
 def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> np.ndarray:
     with np.errstate(invalid="ignore", over="ignore"):
-        one = expected.astype(np.float64)
-        difference = actual.astype(np.float64) - one
-        return np.where(np.abs(difference) <= atol + rtol * np.abs(one), 0.0, difference)
+        one, other = expected.astype(np.float64), actual.astype(np.float64)
+        difference = other - one
+        within = (one == other) | (np.isfinite(one) & (np.abs(difference) <= atol + rtol * np.abs(one)))
+        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), np.finfo(np.float64).tiny, 0.0)
+        return np.where(within, hair, difference)
 
 
 def arrays(inputs: Iterable[tuple[str, object]]) -> list[tuple[str, np.ndarray]]:

@@ -292,13 +292,23 @@ class _Judgement:
         return None
 
     def _breaks(self, rule: Property, i: int) -> bool:
-        """Whether a case of NaN or infinite entries speaks against a property, or is one of those that it compares."""
+        """Whether a case that is wrong, or of NaN or infinite entries, speaks against a property, or is one of those that it compares."""
         if rule.cases:
             return self.cases[i].key in rule.cases
         try:
             return bool(find_violation(rule, [(self.cases[i], self._parts(i))])[0])
-        except Exception:  # not written for NaN
+        except Exception:  # not written for NaN, or for another shape
             return True
+
+    def _undisputed(self, i: int) -> tuple[str, ...]:
+        """What was verified, without the properties that the case at fault speaks against: they held where they were tried, but it is shown
+        right beside them."""
+        if i not in self.actual or self.actual[i].failure is not None:
+            return tuple(self.verified)
+        broken = {
+            rule.title for rule in self.exercise.properties if rule.title in self.verified and self._breaks(rule, i)
+        }
+        return tuple(title for title in self.verified if title not in broken)
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
@@ -379,7 +389,7 @@ class _Judgement:
             tuple(tables),
             tuple("+".join(ids) for ids in mistakes),
             sentences,
-            tuple(self.verified),
+            self._undisputed(i, finding),
             next_step=wording.next_step(self.exercise, status, mistakes),
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,

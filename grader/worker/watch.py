@@ -232,6 +232,13 @@ def leave_thread() -> None:
     _setprofile(None)
     for stack in _stacks:
         stack.cut(0)
+    _local.modes = []
+
+
+def leave_unwatched_thread() -> None:
+    """Ends it also where such a thread begins while nothing is looked for: every operator would pass through modes that note nothing."""
+    if not _now.names:
+        leave_thread()
 
 
 def _look(frame: Any, event: str, arg: Any) -> None:

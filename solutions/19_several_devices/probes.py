@@ -20,7 +20,7 @@ from torch._C import DisableTorchFunction, TensorBase, _DisableTorchDispatch
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
-from grader.worker.watch import leave_thread, watch_results
+from grader.worker.watch import leave_thread, leave_unwatched_thread, watch_results
 
 __builtins__ = BUILTINS
 
@@ -130,6 +130,7 @@ class Group:
 
     def _live(self, rank: int, act: Callable[[int, Any], Any]) -> None:
         """A rank's whole life, in its thread."""
+        leave_unwatched_thread()
         try:
             get_num_threads()  # asked for, torch gives a new thread the number that holds; left alone, it takes every core
             self.turns[rank].get()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from grader.course.course import open_course
+from grader.course.spec import Case
+from grader.judging.evidence import tables
 from grader.judging.judge import judge
+from grader.worker.values import Part
 from tests.live import from_cells
 
 
@@ -70,3 +75,30 @@ def test_delta_from_the_weights_needs_no_output():
     wrong = right.replace("gv[:, :, c:d] += p", "gv[:, :, c:d] += 1.5 * p")
     found = verdict("tiled_attention_backward", wrong)
     assert wrong != right and found.status == "failed" and not found.slip
+
+
+def test_what_the_experiment_contradicts_is_not_said_to_hold():
+    """A finite number for −∞ is right for ordinary scores: the entry gets no weight there, and some in the experiment that is shown."""
+    finite = """def softmax(x, axis=-1):
+    x = np.where(np.isinf(x), -10_000.0, x)
+    exps = np.exp(x - x.max(axis=axis, keepdims=True))
+    return exps / exps.sum(axis=axis, keepdims=True)
+"""
+    shown = verdict("softmax", finite)
+    assert "−∞" in shown.experiment
+    assert shown.verified and not any("−∞" in sentence for sentence in shown.verified), shown.verified
+
+
+def test_a_property_of_other_shapes_is_not_said_to_hold():
+    shown = verdict("causal_mask", "def causal_mask(t, t_k=None):\n    return torch.ones(t, t).tril().bool()\n")
+    assert "shape" in shown.headline
+    assert not any("last query" in sentence for sentence in shown.verified), shown.verified
+
+
+def test_a_difference_from_infinity_is_infinite_and_one_that_is_seen_is_not_nothing():
+    expected = {"m": Part("tensor", np.array([-np.inf, -np.inf, 1.0, 2.0]), "float64", role="returned")}
+    actual = {"m": Part("tensor", np.array([0.0, -np.inf, 1.001, 2.0 + 1e-9]), "float64", role="returned")}
+    difference = tables(Case("key", "title"), expected, actual, "m", (0.0, 0.01))[-1]
+    assert difference.role == "difference"
+    assert difference.array[0] == np.inf and difference.array[1] == 0 and difference.array[3] == 0
+    assert 0 < difference.array[2] < 1e-300  # written ~0

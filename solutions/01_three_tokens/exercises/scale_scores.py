@@ -16,7 +16,7 @@ class scale_scores:
         yield Case("table", "the scores of the three-token table, d_k = 2", (TABLE_SCORES, 2))
         yield Case("one-row", "a single row of scores (one dimension), d_k = 9", (np.array([3.0, -6.0, 1.0, 9.0]), 9))
         yield Case("cube", "scores of a whole batch (three dimensions), d_k = 64", (rng.normal(size=(2, 3, 4)), 64))
-        yield Case("unchanged", "d_k = 1 changes nothing", (rng.normal(size=(2, 5)), 1))
+        yield Case("unchanged", "with d_k = 1, which changes nothing", (rng.normal(size=(2, 5)), 1))
         yield Case("whole", "whole numbers, d_k = 3", (rng.integers(-9, 10, (3, 5)), 3))
         yield Case("random", "random scores, d_k = 7", (rng.normal(size=(4, 6)), 7))
         yield Case("float32", "float32 scores, d_k = 80", (float32_normal(rng, 5, 7), 80))

@@ -90,7 +90,7 @@ class SelfAttention:
             "small", "two tokens, whole numbers", np.array([[[1, 0, 2], [0, 1, 0]]], np.float32), small, grad=False
         )
         yield (batch := draw("batch", "a batch of two, with gradients", 2, 3, 5, 4, 6))
-        yield draw("square", "d_model = d_k = d_v, where shapes hide mistakes", 2, 3, 4, 4, 4)
+        yield draw("square", "with d_model = d_k = d_v, where shapes hide mistakes", 2, 3, 4, 4, 4)
         yield draw("double", "after .double(), float64 inputs", 3, 4, 6, 5, 2, "float64")
         yield draw("double square", "after .double(), d_model = d_k = d_v", 2, 5, 3, 3, 3, "float64", grad=False)
         twice = "in training mode, one module called on x and then on other numbers"

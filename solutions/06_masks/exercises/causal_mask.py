@@ -14,7 +14,7 @@ class causal_mask:
             yield Case(f"cache-{t_q}-{t_k}", f"{t_q} queries, {t_k} keys", (t_q, t_k))
         t_q, more = int(rng.integers(2, 7)), int(rng.integers(1, 6))
         yield Case("random", "sizes drawn at random", (t_q, t_q + more))
-        yield Case("named", "t_k given by name", (3,), {"t_k": 6})
+        yield Case("named", "with t_k given by name", (3,), {"t_k": 6})
 
     @holds("the last query sees every key")
     def last(case, parts):

@@ -17,11 +17,11 @@ class alibi_bias:
 
     def cases(rng):
         for num_heads, t in ((2, 3), (1, 4), (8, 3), (3, 5), (4, 2), (5, 4), (6, 6), (4, 1), (12, 3)):
-            yield Case(f"{num_heads}-{t}", f"num_heads {num_heads}, t {t}", (num_heads, t), rtol=1e-4, atol=1e-6)
+            yield Case(f"{num_heads}-{t}", f"with num_heads {num_heads}, t {t}", (num_heads, t), rtol=1e-4, atol=1e-6)
         num_heads, t = int(rng.integers(9, 16)), int(rng.integers(4, 9))
         yield Case("random", "sizes drawn at random", (num_heads, t), rtol=1e-4, atol=1e-6)
         yield Case("named", "both by name", (), {"num_heads": 7, "t": 3}, rtol=1e-4, atol=1e-6)
-        yield Case("many heads", "num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
+        yield Case("many heads", "with num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
         yield Case(
             "far", "150 tokens", (1, 150), stage="extremes", show=False
         )  # beyond int8, and quick for three loops

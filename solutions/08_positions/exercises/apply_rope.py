@@ -71,7 +71,7 @@ class apply_rope:
         yield Case("here", "five tokens", (x, Tensor(positions)), atol=1e-4)
         yield Case("shifted", "the same tokens, each 23 positions later", (x, Tensor(positions + 23)), atol=2e-4)
         for d in (3, 1, 5):
-            yield case(f"odd-{d}", f"d = {d}", (2, 4, d), [0, 1, 2, 3], raises="ValueError", grad=False)
+            yield case(f"odd-{d}", f"with d = {d}", (2, 4, d), [0, 1, 2, 3], raises="ValueError", grad=False)
         # Eighteen numbers: pair 1 turns by 0.36, where a logarithm of 10000 cut to 9.2103 is worst, 0.008 rad at position 5000.
         yield case("far", "positions up to 5000", (2, 3, 18), [4000, 4999, 5000], stage="extremes", atol=4e-3)
         nine = [40, 2, 11, 7, 0, 33, 5, 19, 26]

@@ -47,12 +47,12 @@ class shift_matrix:
         def case(key: str, title: str, d_model: int, offset: int, show: bool = False, **base: float) -> Case:
             return Case(key, title, (d_model, offset), base, reading=_read, show=show, atol=1e-3)
 
-        yield case("small", "d_model 4, one position on; encodings of p = 0, 1, 2", 4, 1, show=True)
-        yield case("back", "d_model 4, two positions back; encodings of p = 2, 3, 4", 4, -2, show=True)
+        yield case("small", "with d_model 4, one position on; encodings of p = 0, 1, 2", 4, 1, show=True)
+        yield case("back", "with d_model 4, two positions back; encodings of p = 2, 3, 4", 4, -2, show=True)
         yield case("stay", "offset 0: nothing moves", 6, 0, show=True)
         yield case("pair", "a single pair", 2, 3, show=True)
         for d_model, offset in ((8, 5), (6, -7), (10, 12), (16, 1), (12, -1)):
-            yield case(f"{d_model}-{offset}", f"d_model {d_model}, offset {offset}", d_model, offset)
+            yield case(f"{d_model}-{offset}", f"with d_model {d_model}, offset {offset}", d_model, offset)
         for base in (100.0, 20.0, 500000.0):
             yield case(f"base-{base:g}", f"base {base:g}, by name", 6, 4, base=base)
         yield case(
@@ -62,11 +62,11 @@ class shift_matrix:
             int(rng.integers(6, 60)),
             base=float(rng.integers(30, 3000)),
         )
-        yield case("wide", "d_model 64", 64, -33)
+        yield case("wide", "with d_model 64", 64, -33)
         yield case("far", "offset 5000", 8, 5000)
         yield case("far-back", "offset −4000", 8, -4000)
         for d_model in (3, 1, 7):
-            yield Case(f"odd-{d_model}", f"d_model {d_model}", (d_model, 2), raises="ValueError")
+            yield Case(f"odd-{d_model}", f"with d_model {d_model}", (d_model, 2), raises="ValueError")
 
     hints = (
         "Take d_model 2. PE(p) is (sin p, cos p), a point on a circle. Which matrix takes it to (sin(p + 1), cos(p + 1)), whatever p is?",

@@ -21,7 +21,7 @@ class sinusoidal_positions:
         for n_positions, d_model in ((5, 2), (1, 6), (4, 4), (7, 10), (6, 12)):
             yield Case(
                 f"{n_positions}-{d_model}",
-                f"n_positions {n_positions}, d_model {d_model}",
+                f"with n_positions {n_positions}, d_model {d_model}",
                 (n_positions, d_model),
                 atol=2e-5,
             )
@@ -33,7 +33,7 @@ class sinusoidal_positions:
         yield Case("random", "sizes and base drawn at random", (n_positions, 2 * pairs), {"base": base}, atol=1e-4)
         yield Case("wide", "28 positions, d_model 70", (28, 70), show=False, atol=1e-4)
         for d_model in (3, 1, 5, 7):
-            yield Case(f"odd-{d_model}", f"d_model {d_model}", (4, d_model), raises="ValueError")
+            yield Case(f"odd-{d_model}", f"with d_model {d_model}", (4, d_model), raises="ValueError")
         # Six columns: a frequency of 0.046, which a logarithm of 10000 cut to 9.2103 turns 0.003 rad too far here;
         # of four none is as far off.
         yield Case("far", "positions up to 5000", (5001, 6), stage="extremes", show=False, atol=2e-3)

@@ -76,9 +76,9 @@ SIZES = (
     ("one query", "causal, one query after eight keys", (2, 1, 1, 9, 16), True),
     ("more queries", "more queries than keys", (1, 2, 7, 4, 16), False),
     ("one key", "one key", (1, 1, 5, 1, 16), False),
-    ("32 features", "d = 32", (1, 1, 3, 5, 32), False),
-    ("64 features", "d = 64, causal", (1, 1, 3, 5, 64), True),
-    ("128 features", "d = 128", (1, 1, 4, 6, 128), False),
+    ("32 features", "with d = 32", (1, 1, 3, 5, 32), False),
+    ("64 features", "with d = 64, causal", (1, 1, 3, 5, 64), True),
+    ("128 features", "with d = 128", (1, 1, 4, 6, 128), False),
     ("sixteen", "sixteen queries, thirty-two keys", (1, 1, 16, 32, 16), False),
 )
 LONG = (
