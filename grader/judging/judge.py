@@ -300,14 +300,13 @@ class _Judgement:
         except Exception:  # not written for NaN, or for another shape
             return True
 
-    def _undisputed(self, i: int) -> tuple[str, ...]:
+    def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
         """What was verified, without the properties that the case at fault speaks against: they held where they were tried, but it is shown
-        right beside them."""
+        right beside them. A result of another shape has none."""
         if i not in self.actual or self.actual[i].failure is not None:
             return tuple(self.verified)
-        broken = {
-            rule.title for rule in self.exercise.properties if rule.title in self.verified and self._breaks(rule, i)
-        }
+        rules = [rule for rule in self.exercise.properties if rule.title in self.verified]
+        broken = {rule.title for rule in rules if finding.kind == "shape" or self._breaks(rule, i)}
         return tuple(title for title in self.verified if title not in broken)
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
