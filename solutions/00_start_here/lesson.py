@@ -425,9 +425,10 @@ def speed_keys(speeds):
 # An average is not what a hard look-up returns: it returns one row.
 
 # %% [markdown]
-# Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a tie the hard
-# look-up answers with the shortest stop; halfway between two speeds, with the shortest at the slower one. A fairer version takes the mean of
-# all stops that are equally near. The next cell draws it beside your soft look-up and a straight line through all stops.
+# Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a
+# tie the hard look-up answers with the shortest stop; halfway between two speeds, with the shortest at the slower one. A fairer
+# version takes the mean of all stops that are equally near. The next cell draws it beside your soft look-up and a straight line
+# through all stops.
 
 # %% role="payoff" exercise="soft_lookup"
 if passed(soft_lookup) and passed(hard_lookup):

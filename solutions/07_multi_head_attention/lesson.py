@@ -270,8 +270,9 @@ def spare_merge(x):
 # %% [markdown]
 # @exercise MultiHeadAttention
 #
-# `MultiHeadAttention(d_model, num_heads)`: four `nn.Linear(d_model, d_model)` with bias, as in PyTorch's module: `w_q`, `w_k`, `w_v`, `w_o`. forward: `query`
-# (B, T_q, d_model), `key` and `value` (B, T_k, d_model), `mask` → (`output` (B, T_q, d_model), `weights` (B, num_heads, T_q, T_k))
+# `MultiHeadAttention(d_model, num_heads)`: four `nn.Linear(d_model, d_model)` with bias, as in PyTorch's module: `w_q`, `w_k`,
+# `w_v`, `w_o`. forward: `query` (B, T_q, d_model), `key` and `value` (B, T_k, d_model), `mask` → (`output` (B, T_q, d_model),
+# `weights` (B, num_heads, T_q, T_k))
 #
 # Queries are made from `query`, keys from `key`, values from `value`. `mask` is boolean, **True where attention is allowed**, and
 # broadcasts to (B, num_heads, T_q, T_k); None allows everything. (A padding mask (B, 1, T_k) as in lesson 06 needs one more axis,

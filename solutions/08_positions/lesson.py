@@ -156,8 +156,9 @@ def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) 
 check(sinusoidal_positions)
 
 # %% [markdown]
-# The published code raises nothing, and models train with it. What is lost? At d_model = 512 we count the columns that hardly
-# change over 50 positions (a standard deviation below 0.01). Then we look at a table of yours, fast hands on the left, slow ones on the right.
+# The published code raises nothing, and models train with it. What is lost? At d_model = 512 we count the columns
+# that hardly change over 50 positions (a standard deviation below 0.01). Then we look at a table of yours, fast hands on the
+# left, slow ones on the right.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):

@@ -447,11 +447,12 @@ assert min(tokens[way][-1] for way in ("plain", "norm only")) > 0.99
 assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.9
 
 # %% [markdown]
-# In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After
-# 24 such blocks all tokens of a sequence are nearly one and the same vector, and no layer can read from it which letter stood two
-# places back. ("Plain" gets there even where each token attends to itself alone.) Dong, Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in
-# this way. With a residual connection a token keeps its vector, and layers add to it. Tokens grow more alike there,
-# too ("residual only" reaches {{ tokens["residual only"][-1]:.2f; 0.5 < it < 0.9 }}), but stay apart.
+# In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After 24
+# such blocks all tokens of a sequence are nearly one and the same vector, and no layer can read from it which letter stood two
+# places back. ("Plain" gets there even where each token attends to itself alone.) Dong, Cordonnier and Loukas (2021, section 2)
+# prove that attention alone, stacked, makes its tokens equal in this way. With a residual connection a token keeps its vector,
+# and layers add to it. Tokens grow more alike there, too ("residual only" reaches
+# {{ tokens["residual only"][-1]:.2f; 0.5 < it < 0.9 }}), but stay apart.
 
 # %% [markdown]
 # ## Further: a layer learns to write backwards
