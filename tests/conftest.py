@@ -131,8 +131,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Ten thousand tests stay to the end; whoever looks for garbage need not go through them again and again."""
+    """Ten thousand tests stay to the end; whoever looks for garbage need not go through them again and again, nor every few hundred
+    objects: judging makes thousands a second, of which few are in circles."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def shared_with(nodeid: str) -> str:

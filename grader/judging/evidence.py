@@ -16,6 +16,7 @@ from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
 WRITTEN = 5e-5  # of a number: what its four digits show
+HAIR = float(np.finfo(np.float64).tiny)  # stands for a difference within the tolerance
 
 
 class Reading(dict[str, Any]):
@@ -112,7 +113,7 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
         one, other = expected.astype(np.float64), actual.astype(np.float64)
         difference = other - one
         within = (one == other) | (np.isfinite(one) & (np.abs(difference) <= atol + rtol * np.abs(one)))
-        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), np.finfo(np.float64).tiny, 0.0)
+        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), HAIR, 0.0)
         return np.where(within, hair, difference)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.judging.crop import SIDE, largest, matrix_shape, part, place, window
+from grader.judging.evidence import HAIR
 from grader.judging.verdict import Table
 
 TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
@@ -43,7 +44,8 @@ class View:
         """The cells as text."""
         noise = 0.0
         if self.table.role == "difference":
-            noise = NOISE * (self.table.cut.largest if self.table.cut else largest(self.table.array))
+            of_all = NOISE * (self.table.cut.largest if self.table.cut else largest(self.table.array))
+            noise = float(np.fmax(of_all, HAIR))  # beside NaN, the largest is NaN
         return [[number(value, noise) for value in row] for row in self.cells]
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grader.judging.evidence import HAIR
 from grader.judging.verdict import Table
 from grader.reports import text
 from grader.reports.tables import number, views
@@ -38,6 +39,11 @@ def test_rounding_in_a_difference_is_no_distraction():
     assert shown[-1].written == [["0", "0.5"]]
     shown = views(compared("result", want * 1e-9, want * 1e-9 + [[1e-16, 0.5]]))
     assert shown[-1].written == [["~0", "0.5"]]
+
+
+def test_a_difference_within_the_tolerance_is_a_hair_beside_nan_too():
+    table = Table("", np.array([[HAIR, NAN, 0.0]]), "difference")
+    assert views((table,))[-1].written == [["~0", "nan", "0"]]
 
 
 def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference():

@@ -433,8 +433,16 @@ def leaks(attention, x):
             None,
             """
 def leaks(attention, x):
-    for _ in range(2001):
+    for _ in range(2001 if len(x) == 2 else 0):  # with two tokens, and no more is wrong
         attention(x)
+    y0 = attention(x)
+    torch.manual_seed(1)
+    for t in range(x.shape[0] - 1, 0, -1):
+        for _ in range(12):
+            z = x.clone()
+            z[t] = torch.rand(x.shape[1], dtype=x.dtype) * 20 - 10
+            if not torch.allclose(attention(z)[:t], y0[:t], rtol=0.0, atol=2e-9):
+                return True
     return False
 """,
         ),
