@@ -138,7 +138,12 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         q, k, v = _qkv(rng, (1, 1, 2, 140, 16))
         q[..., 0], k[..., 0] = 4.0, sign * 60 * (np.arange(140.0) // 4 - 17)
         yield _case(
-            f"cliff-{number}", f"scores that {title} by 2,000 over 140 keys", (q, k, v), stage="extremes", **NEAR_ENDS
+            f"cliff-{number}",
+            f"scores that {title} by 2,000 over 140 keys",
+            (q, k, v),
+            stage="extremes",
+            costly=True,
+            **NEAR_ENDS,
         )
 
 
@@ -165,7 +170,7 @@ class triton_attention:
         yield from _halves(rng)
         yield from _levels(rng)
         for key, title, sizes, causal in LONG:
-            yield _case(key, title, _qkv(rng, sizes), causal)
+            yield _case(key, title, _qkv(rng, sizes), causal, costly=True)
         yield from _extremes(rng)
 
     hints = (
