@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise, Property
 from grader.judging.baseline import Baseline
-from grader.judging.compare import is_wrong, named_parts, numbers
+from grader.judging.compare import is_wrong, numbers
 from grader.judging.evidence import Reading
 from grader.worker.values import Observation, Part
 
@@ -25,7 +25,7 @@ def count_agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, 
     agreed = set(right)
     for rule in exercise.properties:
         for group in case_groups(rule, by_key):
-            if find_violation(rule, [(cases[i], named_parts(exercise, actual[i])) for i in group])[0]:
+            if find_violation(rule, [(cases[i], actual[i].parts) for i in group])[0]:
                 agreed -= set(group)
     return len(agreed), len(cases)
 

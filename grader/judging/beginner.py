@@ -55,8 +55,8 @@ class Facts:
         line = self.failure.line if self.failure else None
         return next((slip for slip in self.slips if slip.kind == kind and slip.line == line), None)
 
-    def returned(self) -> list[tuple[list[Part], Part]]:
-        """What was expected and what was returned, of each case in which both are."""
+    def returned(self) -> list[tuple[list[Part], list[Part]]]:
+        """What was expected and what was returned, of each case in which both are; of a pair both things."""
         pairs = []
         for i, observation in self.actual.items():
             expected, results = (
@@ -64,7 +64,7 @@ class Facts:
                 for parts in (self.expected[i], observation.parts)
             )
             if results and expected and self.cases[i].raises is None and observation.failure is None:
-                pairs.append((expected, results[0]))
+                pairs.append((expected, results))
         return pairs
 
 
@@ -78,7 +78,7 @@ def sentence(facts: Facts, proven: bool) -> str:
 
 
 def _nothing_returned(facts: Facts) -> str | None:
-    if not facts.returned() or any(part.kind != "none" for _, part in facts.returned()):
+    if not facts.returned() or any([part.kind for part in results] != ["none"] for _, results in facts.returned()):
         return None
     name = facts.exercise.name if facts.exercise.kind == "function" else "forward"
     if facts.slip("print"):
@@ -299,15 +299,15 @@ def _another_order(facts: Facts) -> str | None:
     if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in list(permutations(range(len(names))))[1:]:
-        if all(_same_in_order(expected, part, order) for expected, part in returned):
+        if all(_same_in_order(expected, results, order) for expected, results in returned):
             actual = ", ".join(names[at] for at in order)
             return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None
 
 
-def _same_in_order(expected: Sequence[Part], part: Part, order: Sequence[int]) -> bool:
-    return len(part.items) == len(order) and all(
-        same_numbers(expected[at], item) for at, item in zip(order, part.items, strict=True)
+def _same_in_order(expected: Sequence[Part], results: Sequence[Part], order: Sequence[int]) -> bool:
+    return len(results) == len(order) and all(
+        same_numbers(expected[at], result) for at, result in zip(order, results, strict=True)
     )
 
 

@@ -6,11 +6,12 @@ What is wrong is data: judging/wording.py alone makes sentences of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from grader.course.readings import UNNAMED
 from grader.course.spec import Case, Exercise
 from grader.worker.values import Failure, Observation, Part, Role
 
@@ -74,33 +75,6 @@ RESULT_KINDS = {
 }
 
 
-def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | Finding:
-    """The parts by name, a returned pair taken apart as the exercise names it.
-
-    Returns a Finding where something else than the asked number of things was returned.
-    """
-    flat: dict[str, Part] = {}
-    for name, part in observation.parts.items():
-        if part.role != "returned":
-            flat[name] = part
-        elif len(exercise.result_names) == 1:
-            flat[name if part.of else exercise.result_names[0]] = part
-        elif part.kind != "sequence" or len(part.items) != len(exercise.result_names):
-            return Finding("count", name, part.role, part.of, actual=part)
-        else:
-            call = f" of the {part.of}" if part.of else ""
-            for title, item in zip(exercise.result_names, part.items, strict=True):
-                flat[title + call] = replace(item, role="returned", of=part.of)
-    return flat
-
-
-def named_parts(exercise: Exercise, observation: Observation) -> dict[str, Part]:
-    """The parts of an observation that is known to hold as many things as the exercise returns."""
-    parts = flatten(exercise, observation)
-    assert not isinstance(parts, Finding), f"{exercise.name} returned {parts.actual.kind}"
-    return parts
-
-
 def raises_as_asked(case: Case, actual: Observation) -> bool:
     """Whether a case must raise, and what was observed raised just that."""
     return bool(case.raises and actual.failure and actual.failure.is_a(case.raises))
@@ -116,13 +90,12 @@ def same_numbers(expected: Part, actual: Part) -> bool:
 
 def differences(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> list[Finding]:
     """Every difference between two results of a case that asks for no exception, in the order of judging."""
-    parts = flatten(exercise, actual)
-    if isinstance(parts, Finding):
-        return [parts]
+    if whole := actual.parts.get(UNNAMED):
+        return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
     if exercise.compare is not None:
         sentence = exercise.compare(case, expected, actual)
         return [Finding("compared", exercise.result_names[0], sentence=sentence)] if sentence else []
-    return compare(exercise, case, named_parts(exercise, expected), parts)
+    return compare(exercise, case, expected.parts, actual.parts)
 
 
 def is_wrong(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:

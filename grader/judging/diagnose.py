@@ -23,19 +23,11 @@ from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import (
-    Finding,
-    close,
-    flatten,
-    gradient_scale,
-    is_wrong,
-    numbers,
-    raises_as_asked,
-    tolerances,
-)
+from grader.judging.compare import close, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
+UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 FEW = 4  # cheap cases, which leave few mistakes
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
@@ -71,7 +63,7 @@ class Diagnosis:
     def keep(self, number: int, observations: Iterable[Observation]) -> None:
         """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
         for i, observation in enumerate(observations):
-            self._observations[(number,), i] = with_readings(self.cases[i], self.inputs[i], observation)
+            self._observations[(number,), i] = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
 
     def proofs(self, number: int) -> int:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
@@ -208,13 +200,9 @@ class Diagnosis:
         return True
 
     def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
-        """The parts that the reference, a mistake and the learner all have of a case, by name."""
-        observations = self.expected[i], alone, actual
-        parts = [flat for one in observations if not isinstance(flat := flatten(self.exercise, one), Finding)]
-        if len(parts) < 3:  # not as many things as were expected
-            parts = [one.parts for one in observations]
-        right, mine, theirs = parts
-        return {name: (right[name], mine[name], theirs[name]) for name in right if name in mine and name in theirs}
+        """The parts that a mistake and the learner have of a case, by name, and those of the reference."""
+        right, mine, theirs = (one.parts for one in (self.expected[i], alone, actual))
+        return {name: (right.get(name, UNASKED), mine[name], theirs[name]) for name in mine if name in theirs}
 
     def _ids(self, key: Key) -> Ids:
         mistakes = self.exercise.mistakes
@@ -260,7 +248,7 @@ class Diagnosis:
     def _observation(self, key: Key, i: int) -> Observation:
         if (key, i) not in self._observations:
             observation = observe(self._object(key), self.cases[i])
-            self._observations[key, i] = with_readings(self.cases[i], self.inputs[i], observation)
+            self._observations[key, i] = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
         return self._observations[key, i]
 
     def _fails(self, i: int, actual: Observation) -> bool:

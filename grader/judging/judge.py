@@ -25,7 +25,6 @@ from grader.judging.beginner import Facts
 from grader.judging.compare import (
     Finding,
     differences,
-    flatten,
     gradient_scale,
     has_kind,
     largest_relative_difference,
@@ -38,7 +37,7 @@ from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
 from grader.source.slips import Slip
-from grader.worker.values import Failure, Observation, Part
+from grader.worker.values import Failure, Observation
 
 # By a failure's kind; any other is an 'error'.
 STATUS: dict[str, Status] = {
@@ -159,7 +158,9 @@ class _Judgement:
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.actual[i] = observation = with_readings(self.cases[i], self.baseline.inputs[i], observation)
+            self.actual[i] = observation = with_readings(
+                self.exercise, self.cases[i], self.baseline.inputs[i], observation
+            )
             failure = observation.failure
             if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
                 return
@@ -262,11 +263,6 @@ class _Judgement:
     def _differences(self, i: int) -> list[Finding]:
         return differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])
 
-    def _parts(self, i: int) -> dict[str, Part]:
-        """What came back in a case, by name; nothing where it was another number of things."""
-        parts = flatten(self.exercise, self.actual[i])
-        return {} if isinstance(parts, Finding) else parts
-
     def _check_properties(
         self, positions: Sequence[int], wrong: int | None, not_finite: Sequence[int]
     ) -> Verdict | None:
@@ -279,7 +275,7 @@ class _Judgement:
         for rule in self.exercise.properties:
             tried = False  # of what is half done some cases show nothing
             for group in case_groups(rule, by_key):
-                sentence, part = find_violation(rule, [(self.cases[i], self._parts(i)) for i in group])
+                sentence, part = find_violation(rule, [(self.cases[i], self.actual[i].parts) for i in group])
                 tried = tried or sentence != UNTRIED
                 if sentence and (wrong is None or group[-1] <= wrong):
                     finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
@@ -296,7 +292,7 @@ class _Judgement:
         if rule.cases:
             return self.cases[i].key in rule.cases
         try:
-            return bool(find_violation(rule, [(self.cases[i], self._parts(i))])[0])
+            return bool(find_violation(rule, [(self.cases[i], self.actual[i].parts)])[0])
         except Exception:  # not written for NaN
             return True
 
@@ -305,7 +301,7 @@ class _Judgement:
         expected, case = self.baseline.parts[i], self.cases[i]
         role = expected[name].role if name in expected else "value"
         tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
-        tables = evidence.tables(case, expected, self._parts(i), name, tolerance)
+        tables = evidence.tables(case, expected, self.actual[i].parts, name, tolerance)
         return tables if self.exercise.compare is None else _select_roles(tables, "input", "actual")
 
     def _property_tables(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
@@ -313,7 +309,7 @@ class _Judgement:
         if len(group) != 2:
             return self._tables(group[-1], name)
         first, second = group
-        cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
+        cases, parts = (self.cases[first], self.cases[second]), (self.actual[first].parts, self.actual[second].parts)
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
     def _check_inputs(self) -> Verdict | None:
@@ -343,7 +339,7 @@ class _Judgement:
         """Of all numbers of all cases from the reference's."""
         expected, actual = [np.zeros(1)], [np.zeros(1)]
         for i in self.actual:
-            parts = self._parts(i) if self.cases[i].raises is None else {}
+            parts = self.actual[i].parts if self.cases[i].raises is None else {}
             for name, part in self.baseline.parts[i].items() if parts else ():
                 one, other = part.array, numbers(parts[name]).array if name in parts else None
                 if one is not None and other is not None and one.shape == other.shape and not has_kind(part, "b"):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
+from grader.judging.compare import close, has_kind, numbers, raises_as_asked, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
@@ -34,7 +34,7 @@ def symptom(
     broken: set[str] = set()  # the ids of claims that do not hold
     for i in actual:
         if cases[i].raises is None:
-            pairs = _pairs(exercise, expected[i], actual[i], broken)
+            pairs = _pairs(expected[i], actual[i], broken)
             if actual[i].failure or pairs is None:
                 return ""
             results[i] = pairs
@@ -52,9 +52,9 @@ def symptom(
         return ""
     results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
     results = {i: pairs for i, pairs in results.items() if pairs}
-    if all(_truncated(exercise, actual[i], pairs, equal, i) for i, pairs in results.items()):
+    if all(_truncated(actual[i], pairs, equal, i) for i, pairs in results.items()):
         return "RS17"
-    returned = [one for one in named_parts(exercise, expected[next(iter(results))]).values() if one.role == "returned"]
+    returned = [one for one in expected[next(iter(results))].parts.values() if one.role == "returned"]
     claims = any(part.array is not None and part.array.dtype.kind == "b" for part in returned)
     for id in OF_CLAIMS if claims else OUTCOMES:
         if _shows(OUTCOMES[id], ONE_PROOF.get(id, PROOF), results, equal):
@@ -62,16 +62,13 @@ def symptom(
     return _from_another_call(cases, results, equal)
 
 
-def _pairs(exercise: Exercise, expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
+def _pairs(expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
     """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold that proves no mistake.
 
     broken: gets the ids of those that prove one.
     """
-    theirs = flatten(exercise, actual)
-    if isinstance(theirs, Finding):
-        return None
-    pairs: dict[str, Pair] = {}
-    for name, part in named_parts(exercise, expected).items():
+    pairs, theirs = {}, actual.parts
+    for name, part in expected.parts.items():
         if part.role == "gradient":
             continue
         if name not in theirs:
@@ -111,16 +108,15 @@ def _shows(outcome: Outcome, needed: int, results: Results, equal: Close) -> boo
     return False
 
 
-def _truncated(exercise: Exercise, actual: Observation, pairs: Mapping[str, Pair], equal: Close, i: int) -> bool:
+def _truncated(actual: Observation, pairs: Mapping[str, Pair], equal: Close, i: int) -> bool:
     """Whether each part is right, or stands in whole numbers that are the right ones without what follows the point.
 
     1.0 may have been 0.99999999 before float32 rounded it, which leaves 0.
     """
-    parts = named_parts(exercise, actual)
     return all(
         equal(i, right, theirs)
         or right.shape == theirs.shape
-        and has_kind(numbers(parts[name]), "iu")
+        and has_kind(numbers(actual.parts[name]), "iu")
         and bool(((np.trunc(right) == theirs) | (np.trunc(right * (1 - 1e-6)) == theirs)).all())
         for name, (right, theirs) in pairs.items()
     )

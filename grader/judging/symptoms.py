@@ -18,16 +18,7 @@ import numpy as np
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import (
-    Finding,
-    differences,
-    flatten,
-    gradient_scale,
-    is_wrong,
-    named_parts,
-    numbers,
-    tolerances,
-)
+from grader.judging.compare import Finding, differences, gradient_scale, is_wrong, numbers, tolerances
 from grader.judging.evidence import arrays
 from grader.util.words import join_names
 from grader.worker.values import Observation, Part
@@ -40,15 +31,18 @@ Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what w
 
 
 class Compared(NamedTuple):
-    """What one case showed. right, theirs: the parts by name; theirs is empty where it failed or gave another number of things."""
+    """What one case showed. theirs: the candidate's parts; none where it failed or gave another number of things."""
 
     exercise: Exercise
     case: Case
     expected: Observation
     actual: Observation
-    right: Mapping[str, Part]
     theirs: Mapping[str, Part]
     wrong: bool
+
+    @property
+    def right(self) -> Mapping[str, Part]:
+        return self.expected.parts
 
     def pairs(self, roles: Sequence[str] = RETURNED) -> Iterator[tuple[str, Part, Array, Array]]:
         """The name, the part and the arrays of both sides."""
@@ -94,10 +88,8 @@ def symptoms(
 
 
 def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
-    right, theirs = named_parts(exercise, expected), flatten(exercise, actual)
-    if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys():
-        theirs = {}
-    return Compared(exercise, case, expected, actual, right, theirs, is_wrong(exercise, case, expected, actual))
+    theirs = actual.parts if actual.parts.keys() >= expected.parts.keys() else {}
+    return Compared(exercise, case, expected, actual, theirs, is_wrong(exercise, case, expected, actual))
 
 
 def _shown(wrong: Sequence[Compared], shows: Shows) -> bool:
