@@ -153,6 +153,17 @@ def test_observations_come_back():
     assert back.parts["t"].dtype == "bfloat16"
 
 
+@pytest.mark.parametrize("value", [np.longdouble("0.5"), [np.longdouble("0.5")], np.array([0.5], np.longdouble)])
+def test_a_long_double_comes_back_as_a_double_which_any_machine_has(value):
+    part = protocol.observation_from_message(through(Observation({"result": describe(value)}))).parts["result"]
+    (part,) = part.items or (part,)
+    assert part.dtype == "float64" and part.array == 0.5
+
+
+def test_a_span_of_time_is_told_as_what_it_is():
+    assert describe(np.timedelta64(5)).text == "timedelta64" and describe(10**30).text == "integer of 31 digits"
+
+
 def test_failures_come_back_and_long_texts_are_cut():
     failure = Failure(
         "exception",
