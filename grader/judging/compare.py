@@ -5,8 +5,9 @@ What is wrong is data: judging/wording.py alone makes sentences of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,48 @@ def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual
         for name, part in expected.items()
     ]
     return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What one case showed of a candidate, beside what it should show."""
+
+    exercise: Exercise
+    case: Case
+    expected: Observation
+    actual: Observation
+
+    @cached_property
+    def wrong(self) -> bool:
+        return is_wrong(self.exercise, self.case, self.expected, self.actual)
+
+    @property
+    def right(self) -> Mapping[str, Part]:
+        """The reference's parts."""
+        return self.expected.parts
+
+    @property
+    def theirs(self) -> Mapping[str, Part]:
+        """The candidate's parts; none where it failed or gave another number of things."""
+        return self.actual.parts if self.actual.parts.keys() >= self.right.keys() else {}
+
+    def pairs(self, roles: Sequence[str] = ("returned",)) -> Iterator[tuple[str, Part, np.ndarray, np.ndarray]]:
+        """The name, the part and the arrays of both sides."""
+        for name in self.right if self.theirs else ():
+            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
+            if part.role in roles and one is not None:
+                if theirs.kind == "none":  # no gradient arrives
+                    yield name, part, one, np.full(one.shape, np.nan)
+                elif theirs.array is not None:
+                    yield name, part, one, theirs.array
+
+    def agree(self, part: Part, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Which numbers of two arrays of one shape are equal within the part's tolerance."""
+        rtol, atol = tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
+        return np.isclose(other.astype(np.float64), one.astype(np.float64), rtol, atol, equal_nan=True)
+
+    def same(self, part: Part, one: np.ndarray, other: np.ndarray) -> bool:
+        return one.shape == other.shape and bool(self.agree(part, one, other).all())
 
 
 def gradient_scale(expected: Mapping[str, Part]) -> float:

@@ -6,17 +6,18 @@ returned is made of the reference's own results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import close, has_kind, numbers, raises_as_asked, tolerances
+from grader.judging.compare import Compared, close, has_kind, numbers, raises_as_asked, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
 AXES = (0, 1, -2, -1)
 ENDS = (0, -1)
+NUMBERS = ("returned", "value")  # roles
 Variants = Iterable[tuple[object, np.ndarray]]  # each with its name, the same in all cases: (axis, end)
 Outcome = Callable[[np.ndarray], Variants]  # what a right array becomes
 Pair = tuple[np.ndarray, np.ndarray]  # expected, actual
@@ -30,15 +31,17 @@ def symptom(
     """The id of the mistake that shows in what was observed, by the case's position; '' for none, or where a result is missing."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return ""
-    results: dict[int, dict[str, Pair]] = {}
-    broken: set[str] = set()  # the ids of claims that do not hold
-    for i in actual:
-        if cases[i].raises is None:
-            pairs = _pairs(expected[i], actual[i], broken)
-            if actual[i].failure or pairs is None:
-                return ""
-            results[i] = pairs
-    if not results:
+    compared = {i: Compared(exercise, cases[i], expected[i], actual[i]) for i in actual if cases[i].raises is None}
+    if not compared or not all(one.theirs for one in compared.values()):
+        return ""
+    results: dict[int, dict[str, Pair]] = {
+        i: {
+            name: (right.astype(np.float64), theirs.astype(np.float64)) for name, _, right, theirs in one.pairs(NUMBERS)
+        }
+        for i, one in compared.items()
+    }
+    broken = {id for i, one in compared.items() for id in _broken_claims(one, results[i])}
+    if "" in broken:
         return ""
 
     def equal(i: int, one: np.ndarray, other: np.ndarray) -> bool:
@@ -62,27 +65,12 @@ def symptom(
     return _from_another_call(cases, results, equal)
 
 
-def _pairs(expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
-    """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold that proves no mistake.
-
-    broken: gets the ids of those that prove one.
-    """
-    pairs, theirs = {}, actual.parts
-    for name, part in expected.parts.items():
-        if part.role == "gradient":
+def _broken_claims(one: Compared, pairs: Mapping[str, Pair]) -> Iterator[str]:
+    """Of each claim that does not hold the id of the mistake that it proves, '' for none; what holds no numbers proves none, either."""
+    for name, part in one.right.items():
+        if name in pairs or part.role == "gradient" or _same_claim(numbers(part), numbers(one.theirs[name])):
             continue
-        if name not in theirs:
-            return None
-        one, other = numbers(part), numbers(theirs[name])
-        if one.array is None or other.array is None or part.role == "flag":
-            if _same_claim(one, other):
-                continue
-            if not one.text or part.role != "flag":
-                return None
-            broken.add(one.text)
-            continue
-        pairs[name] = one.array.astype(np.float64), other.array.astype(np.float64)
-    return pairs
+        yield part.text if part.role == "flag" else ""
 
 
 def _same_claim(one: Part, other: Part) -> bool:

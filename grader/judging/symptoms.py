@@ -11,56 +11,22 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import Finding, differences, gradient_scale, is_wrong, numbers, tolerances
+from grader.judging.compare import Compared, Finding, differences, numbers
 from grader.judging.evidence import arrays
 from grader.util.words import join_names
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
-RETURNED, RESULTS = ("returned",), ("returned", "gradient")
+RESULTS = ("returned", "gradient")
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
-
-
-class Compared(NamedTuple):
-    """What one case showed. theirs: the candidate's parts; none where it failed or gave another number of things."""
-
-    exercise: Exercise
-    case: Case
-    expected: Observation
-    actual: Observation
-    theirs: Mapping[str, Part]
-    wrong: bool
-
-    @property
-    def right(self) -> Mapping[str, Part]:
-        return self.expected.parts
-
-    def pairs(self, roles: Sequence[str] = RETURNED) -> Iterator[tuple[str, Part, Array, Array]]:
-        """The name, the part and the arrays of both sides."""
-        for name in self.right if self.theirs else ():
-            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
-            if part.role in roles and one is not None:
-                if theirs.kind == "none":  # no gradient arrives
-                    yield name, part, one, np.full(one.shape, np.nan)
-                elif theirs.array is not None:
-                    yield name, part, one, theirs.array
-
-    def agree(self, part: Part, one: Array, other: Array) -> Array:
-        """Which numbers of two arrays of one shape are equal within the part's tolerance."""
-        rtol, atol = tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
-        return np.isclose(other.astype(np.float64), one.astype(np.float64), rtol, atol, equal_nan=True)
-
-    def same(self, part: Part, one: Array, other: Array) -> bool:
-        return one.shape == other.shape and bool(self.agree(part, one, other).all())
 
 
 Shows = Callable[[Compared, Part, Array, Array], bool]
@@ -72,7 +38,7 @@ def symptoms(
     """Those that were observed, the plainest first. actual: by the case's position."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return []
-    every = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
+    every = [Compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
     compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
     whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
@@ -85,11 +51,6 @@ def symptoms(
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
-
-
-def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
-    theirs = actual.parts if actual.parts.keys() >= expected.parts.keys() else {}
-    return Compared(exercise, case, expected, actual, theirs, is_wrong(exercise, case, expected, actual))
 
 
 def _shown(wrong: Sequence[Compared], shows: Shows) -> bool:
