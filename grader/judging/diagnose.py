@@ -131,7 +131,7 @@ class Diagnosis:
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in fitting or self._object(key) is None:
                 continue
-            if self._fits(key, actual, at):
+            if self._end(key, actual, at) is None:
                 fitting.append(ids)
             if len(fitting) == 2 or self._runs >= enough:
                 break
@@ -220,10 +220,6 @@ class Diagnosis:
             return references.patched(self.exercise, edits) if edits else None
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
-
-    def _fits(self, key: Key, actual: Observations, at: list[int]) -> bool:
-        """Whether a mistake shows on these cases what was observed, and is wrong on enough of them."""
-        return self._end(key, actual, at) is None
 
     def _end(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
