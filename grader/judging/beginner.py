@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 
-from grader.course.spec import Case, Exercise
+from grader.course.spec import Exercise
 from grader.judging import exceptions
-from grader.judging.compare import Finding, same_numbers
+from grader.judging.compare import Compared, Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
-from grader.worker.values import Failure, Observation, Part
+from grader.worker.values import Failure, Part
 
 READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
@@ -27,16 +27,11 @@ _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # w
 
 @dataclass(frozen=True)
 class Facts:
-    """What rules look at: the finding that is the headline, what every case showed, and what the source says.
-
-    expected, actual: by case; the reference's parts by name, and the learner's observation.
-    """
+    """What rules look at: the finding that is the headline, what every case showed, and what the source says."""
 
     exercise: Exercise
     finding: Finding
-    cases: Sequence[Case]
-    expected: Sequence[Mapping[str, Part]]
-    actual: Mapping[int, Observation]
+    compared: Collection[Compared]
     slips: Sequence[Slip]
 
     @property
@@ -58,12 +53,12 @@ class Facts:
     def returned(self) -> list[tuple[list[Part], list[Part]]]:
         """What was expected and what was returned, of each case in which both are; of a pair both things."""
         pairs = []
-        for i, observation in self.actual.items():
+        for one in self.compared:
             expected, results = (
                 [part for part in parts.values() if part.role == "returned" and not part.of]  # by the first call
-                for parts in (self.expected[i], observation.parts)
+                for parts in (one.right, one.actual.parts)
             )
-            if results and expected and self.cases[i].raises is None and observation.failure is None:
+            if results and expected and one.case.raises is None and one.actual.failure is None:
                 pairs.append((expected, results))
         return pairs
 
@@ -173,7 +168,7 @@ def _numpy_in_torch(facts: Facts) -> str | None:
         slip = None
     if not slip:
         return None
-    gradients = any(part.role == "gradient" for parts in facts.expected for part in parts.values())
+    gradients = any(part.role == "gradient" for one in facts.compared for part in one.right.values())
     graph = gradients and slip.name.rpartition(".")[2] not in _WITHOUT_INPUT
     return (
         f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"

@@ -89,23 +89,6 @@ def same_numbers(expected: Part, actual: Part) -> bool:
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
-def differences(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> list[Finding]:
-    """Every difference between two results of a case that asks for no exception, in the order of judging."""
-    if whole := actual.parts.get(UNNAMED):
-        return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
-    if exercise.compare is not None:
-        sentence = exercise.compare(case, expected, actual)
-        return [Finding("compared", exercise.result_names[0], sentence=sentence)] if sentence else []
-    return compare(exercise, case, expected.parts, actual.parts)
-
-
-def is_wrong(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
-    """Whether an observation is not what the case asks for."""
-    if case.raises is not None:
-        return not raises_as_asked(case, actual)
-    return bool(actual.failure or actual.modified or differences(exercise, case, expected, actual))
-
-
 def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part]) -> list[Finding]:
     """Every difference between a candidate's parts and the reference's, in the order of judging."""
     scale = gradient_scale(expected)
@@ -128,8 +111,21 @@ class Compared:
     actual: Observation
 
     @cached_property
+    def differences(self) -> list[Finding]:
+        """Every difference, in the order of judging; of a case that asks for no exception."""
+        if whole := self.actual.parts.get(UNNAMED):
+            return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
+        if self.exercise.compare is not None:
+            sentence = self.exercise.compare(self.case, self.expected, self.actual)
+            return [Finding("compared", self.exercise.result_names[0], sentence=sentence)] if sentence else []
+        return compare(self.exercise, self.case, self.right, self.actual.parts)
+
+    @cached_property
     def wrong(self) -> bool:
-        return is_wrong(self.exercise, self.case, self.expected, self.actual)
+        """Whether it is not what the case asks for."""
+        if self.case.raises is not None:
+            return not raises_as_asked(self.case, self.actual)
+        return bool(self.actual.failure or self.actual.modified or self.differences)
 
     @property
     def right(self) -> Mapping[str, Part]:
@@ -139,7 +135,8 @@ class Compared:
     @property
     def theirs(self) -> Mapping[str, Part]:
         """The candidate's parts; none where it failed or gave another number of things."""
-        return self.actual.parts if self.actual.parts.keys() >= self.right.keys() else {}
+        whole = self.actual.failure is None and self.actual.parts.keys() >= self.right.keys()
+        return self.actual.parts if whole else {}
 
     def pairs(self, roles: Sequence[str] = ("returned",)) -> Iterator[tuple[str, Part, np.ndarray, np.ndarray]]:
         """The name, the part and the arrays of both sides."""
@@ -151,10 +148,13 @@ class Compared:
                 elif theirs.array is not None:
                     yield name, part, one, theirs.array
 
+    def tolerance(self, part: Part) -> tuple[float, float]:
+        """Relative and absolute."""
+        return tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
+
     def agree(self, part: Part, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Which numbers of two arrays of one shape are equal within the part's tolerance."""
-        rtol, atol = tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
-        return np.isclose(other.astype(np.float64), one.astype(np.float64), rtol, atol, equal_nan=True)
+        return np.isclose(other.astype(np.float64), one.astype(np.float64), *self.tolerance(part), equal_nan=True)
 
     def same(self, part: Part, one: np.ndarray, other: np.ndarray) -> bool:
         return one.shape == other.shape and bool(self.agree(part, one, other).all())

@@ -23,7 +23,7 @@ from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import close, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
+from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
@@ -69,21 +69,23 @@ class Diagnosis:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
         return sum(self._breaks((number,), i) for i in range(len(self.cases)))
 
-    def mistakes(self, actual: Observations) -> list[Ids]:
-        """The mistakes that fit, each as a tuple of one id or two. actual: of the candidate; cases may be missing."""
+    def mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+        """The mistakes that fit, each as a tuple of one id or two. observed: by the case's position; cases may be missing."""
         with same_random_state(one_thread=True):
-            ids = self._mistakes(actual)
-            called = {i: one for i, one in actual.items() if one.failure is None or one.failure.kind != "call"}
-            return ids or (self._mistakes(called) if len(called) < len(actual) else [])
+            ids = self._mistakes(observed)
+            called = {
+                i: one for i, one in observed.items() if not (one.actual.failure and one.actual.failure.kind == "call")
+            }
+            return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
-    def _mistakes(self, observed: Observations) -> list[Ids]:
-        actual = {i: one for i, one in observed.items() if i not in self._self_proving}
-        failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
+    def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+        actual = {i: one.actual for i, one in observed.items() if i not in self._self_proving}
+        failing = {i for i in actual if observed[i].wrong}  # what is right is no mistake's own
         everywhere = self._in_order(actual, failing)
         singles = self._singles(actual, failing, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, self.cases, self.expected, observed)
+        symptom = outcomes.symptom(self.exercise, observed)
         if symptom:
             return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
@@ -248,7 +250,7 @@ class Diagnosis:
         return self._observations[key, i]
 
     def _fails(self, i: int, actual: Observation) -> bool:
-        return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
+        return Compared(self.exercise, self.cases[i], self.expected[i], actual).wrong
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
         if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):

@@ -9,18 +9,18 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from grader.course import references
-from grader.course.spec import Case, Exercise
+from grader.course.spec import Exercise
 from grader.judging import wording
-from grader.judging.compare import Compared, Finding, differences, numbers
+from grader.judging.compare import Compared, Finding, numbers
 from grader.judging.evidence import arrays
 from grader.util.words import join_names
-from grader.worker.values import Observation, Part
+from grader.worker.values import Part
 
 PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
@@ -32,13 +32,11 @@ Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what w
 Shows = Callable[[Compared, Part, Array, Array], bool]
 
 
-def symptoms(
-    exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], actual: Mapping[int, Observation]
-) -> list[Symptom]:
-    """Those that were observed, the plainest first. actual: by the case's position."""
+def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
+    """Those that were observed, the plainest first."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return []
-    every = [Compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
+    every = [one for one in observed if one.case.raises is None]
     compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
     whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
@@ -70,7 +68,7 @@ def _only_beside(every: Sequence[Compared]) -> Symptom | None:
     for one in every:
         if not one.theirs or one.actual.modified or not all(one.same(*pair[1:]) for pair in one.pairs(RESULTS)):
             return None
-        findings = differences(one.exercise, one.case, one.expected, one.actual) if one.wrong else []
+        findings = one.differences if one.wrong else []
         if any(finding.role != "flag" for finding in findings) and not any(one.pairs()):
             return None  # what differs may be all that came back
         beside += findings

@@ -10,7 +10,7 @@ import pytest
 from grader.course.readings import named
 from grader.course.spec import Case
 from grader.judging import wording
-from grader.judging.compare import close, compare, differences, gaps, largest_relative_difference
+from grader.judging.compare import Compared, close, compare, gaps, largest_relative_difference
 from grader.worker.values import Observation, Part, describe
 from tests.toy import EXERCISE
 
@@ -78,7 +78,7 @@ def test_a_pair_may_be_a_tuple_or_a_list_of_two():
         assert list(flat) == ["output", "weights"]
     for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
         whole = Observation(named(pair.result_names, {"result": returned(wrong)}))
-        (problem,) = differences(pair, CASE, Observation(flat), whole)
+        (problem,) = Compared(pair, CASE, Observation(flat), whole).differences
         assert "expected 2 things: (output, weights)" in wording.headline(pair, problem)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from grader.course.course import open_course
 from grader.course.readings import inputs
 from grader.judging.baseline import MOST_KEPT, baseline_of
+from grader.judging.compare import Compared
 from grader.judging.diagnose import Diagnosis
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
@@ -23,7 +24,12 @@ INPUTS = [inputs(case) for case in CASES]
 
 
 def named(obj, at=range(len(CASES))):
-    return Diagnosis(EXERCISE, CASES, EXPECTED, INPUTS).mistakes({i: observe(obj, CASES[i]) for i in at})
+    return fitting(EXERCISE, {i: observe(obj, CASES[i]) for i in at})
+
+
+def fitting(exercise, seen):
+    compared = {i: Compared(exercise, CASES[i], EXPECTED[i], one) for i, one in seen.items()}
+    return Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(compared)
 
 
 def test_one_mistake_two_mistakes_and_none():
@@ -56,9 +62,9 @@ def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
 
     exercise = EXERCISE.__class__(**{**EXERCISE.__dict__, "mistakes": (EXERCISE.mistakes[0].__class__("EX1", wrong),)})
     other = {i: observe(lambda scores: scores @ scores, case) for i, case in enumerate(CASES)}
-    assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(other) == [("EX1",)]
+    assert fitting(exercise, other) == [("EX1",)]
     different = {i: Observation(failure=Failure("exception", "ValueError", "other words")) for i in range(len(CASES))}
-    assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(different) == []
+    assert fitting(exercise, different) == []
 
 
 def test_a_class_in_which_each_learner_has_a_seed_does_not_fill_the_memory():
