@@ -28,12 +28,11 @@ MOST_KEPT = 128  # more than the course has exercises; where each learner has a 
 class Baseline:
     """The cases of an exercise for one seed, and what the reference shows on them.
 
-    inputs: of each case, by name, as candidates get them. verdicts: on what workers have shown, by the digests of their messages.
+    verdicts: on what workers have shown, by the digests of their messages.
     """
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
-    inputs: tuple[Mapping[str, Part], ...]
     diagnosis: Diagnosis
     verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
 
@@ -81,7 +80,7 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
                 case,
                 "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one with `mark_result`.",
             )
-    return Baseline(tuple(cases), expected, before, Diagnosis(exercise, unwatched, expected, before))
+    return Baseline(tuple(cases), expected, Diagnosis(exercise, unwatched, expected, before))
 
 
 def _slip(exercise: Exercise, case: Case, what: str) -> AuthorError:

@@ -57,17 +57,21 @@ class Diagnosis:
         self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self._object = cache(self._build)
-        self._observations: dict[tuple[Key, int], Observation] = {}
-        self._breaks = cache(lambda key, i: self._fails(i, self._observation(key, i)))
+        self._shown: dict[tuple[Key, int], Compared] = {}
+
+    def compare(self, i: int, observation: Observation) -> Compared:
+        """What a case showed of somebody's object, beside what the reference shows."""
+        seen = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
+        return Compared(self.exercise, self.cases[i], self.expected[i], seen)
 
     def keep(self, number: int, observations: Iterable[Observation]) -> None:
         """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
         for i, observation in enumerate(observations):
-            self._observations[(number,), i] = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
+            self._shown[(number,), i] = self.compare(i, observation)
 
     def proofs(self, number: int) -> int:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
-        return sum(self._breaks((number,), i) for i in range(len(self.cases)))
+        return sum(self._show((number,), i).wrong for i in range(len(self.cases)))
 
     def mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
         """The mistakes that fit, each as a tuple of one id or two. observed: by the case's position; cases may be missing."""
@@ -154,7 +158,7 @@ class Diagnosis:
             if not all(pools):
                 return []
         shows = {n: {(i, what) for i in failing for what in self._explained((n,), i, actual[i])} for n in members}
-        changes = {n for n in members if any(self._breaks((n,), i) for i in failing)}
+        changes = {n for n in members if any(self._show((n,), i).wrong for i in failing)}
         pairs = [
             pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
         ]
@@ -164,7 +168,7 @@ class Diagnosis:
         """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
         fail a claim that holds for either, nor return something else than numbers where both return numbers."""
         if _breaks_contract(actual):
-            return [{n for n in members if _breaks_contract(self._observation((n,), i))}]
+            return [{n for n in members if _breaks_contract(self._show((n,), i).actual)}]
         pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
         plain = [
             name
@@ -178,7 +182,7 @@ class Diagnosis:
 
     def _explained(self, key: Key, i: int, actual: Observation) -> set[str]:
         """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
-        alone = self._observation(key, i)
+        alone = self._show(key, i).actual
         if alone.failure or actual.failure:
             return {""} if _same_failure(alone, actual) else set()
         return {
@@ -189,8 +193,8 @@ class Diagnosis:
 
     def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
-        alone = self._observation(key, i)
-        if not self._breaks(key, i):
+        alone = self._show(key, i).actual
+        if not self._show(key, i).wrong:
             return True
         if alone.failure or actual.failure:
             return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
@@ -232,10 +236,10 @@ class Diagnosis:
         proofs, differently_worded = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
-            mistake = self._observation(key, i)
-            if self._same(i, mistake, actual[i]):
-                proofs += self._breaks(key, i)
-            elif ignore_exception_text and _both_fail(self.cases[i], mistake, actual[i]):
+            mistake = self._show(key, i)
+            if self._same(i, mistake.actual, actual[i]):
+                proofs += mistake.wrong
+            elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual[i]):
                 differently_worded += 1
             else:
                 return i
@@ -243,14 +247,10 @@ class Diagnosis:
             return None
         return at[-1]
 
-    def _observation(self, key: Key, i: int) -> Observation:
-        if (key, i) not in self._observations:
-            observation = observe(self._object(key), self.cases[i])
-            self._observations[key, i] = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
-        return self._observations[key, i]
-
-    def _fails(self, i: int, actual: Observation) -> bool:
-        return Compared(self.exercise, self.cases[i], self.expected[i], actual).wrong
+    def _show(self, key: Key, i: int) -> Compared:
+        if (key, i) not in self._shown:
+            self._shown[key, i] = self.compare(i, observe(self._object(key), self.cases[i]))
+        return self._shown[key, i]
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
         if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):

@@ -16,7 +16,6 @@ from typing import Protocol
 import numpy as np
 
 from grader.course.course import IMPORT_LOCK
-from grader.course.readings import with_readings
 from grader.course.spec import SEED, UNTRIED, Case, Exercise, Property
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import case_groups, count_agreeing, find_violation
@@ -150,10 +149,8 @@ class _Judgement:
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            case, expected = self.cases[i], self.baseline.expected[i]
-            observation = with_readings(self.exercise, case, self.baseline.inputs[i], observation)
-            self.compared[i] = Compared(self.exercise, case, expected, observation)
-            failure = observation.failure
+            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
+            failure = self.compared[i].actual.failure
             if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
                 return
 

@@ -12,7 +12,6 @@ import numpy as np
 from grader.course.course import open_course
 from grader.course.readings import inputs
 from grader.judging.baseline import MOST_KEPT, baseline_of
-from grader.judging.compare import Compared
 from grader.judging.diagnose import Diagnosis
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
@@ -28,8 +27,8 @@ def named(obj, at=range(len(CASES))):
 
 
 def fitting(exercise, seen):
-    compared = {i: Compared(exercise, CASES[i], EXPECTED[i], one) for i, one in seen.items()}
-    return Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(compared)
+    diagnosis = Diagnosis(exercise, CASES, EXPECTED, INPUTS)
+    return diagnosis.mistakes({i: diagnosis.compare(i, one) for i, one in seen.items()})
 
 
 def test_one_mistake_two_mistakes_and_none():
