@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.spec import Case
+from grader.course.spec import Case, Exercise
 from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
 __all__ = ["ContractError", "describe_part", "flag", "inputs", "numbers", "overlap", "with_readings"]
+
+UNNAMED = "unnamed"
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -24,26 +26,44 @@ def inputs(case: Case) -> Mapping[str, Part]:
     return observe(None, replace(case, probe="answer")).after
 
 
-def with_readings(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
-    """The observation with `modified`, and with the parts that the case's `reading` makes of those that came.
+def with_readings(exercise: Exercise, case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
+    """The observation with `modified`, and with the parts that the case's `reading` makes of those that came, named as by the exercise.
 
     given: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
     """
     if observation.failure is not None:
         return observation
     modified = tuple(name for name, part in given.items() if not _same(part, observation.after.get(name)))
-    if case.reading is None:
-        return replace(observation, modified=modified) if modified else observation
     try:
-        parts = case.reading(case, observation.parts)
+        parts = observation.parts if case.reading is None else case.reading(case, observation.parts)
     except ContractError as error:
         failure = Failure("contract", type(error).__name__, str(error))
     except Exception as error:  # a worker may send anything
         sentence = f"What came back cannot be read: {type(error).__name__}: {error}."
         failure = Failure("contract", "ContractError", sentence)
     else:
-        return replace(observation, parts=parts, modified=modified)
+        return replace(observation, parts=named(exercise.result_names, parts), modified=modified)
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
+
+
+def named(result_names: tuple[str, ...], parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The parts, a returned pair taken apart as the exercise names it.
+
+    The first that is another number of things is called UNNAMED.
+    """
+    flat: dict[str, Part] = {}
+    for name, part in parts.items():
+        if part.role != "returned":
+            flat[name] = part
+        elif len(result_names) == 1:
+            flat[name if part.of else result_names[0]] = part
+        elif len(part.items) != len(result_names):
+            flat[name if UNNAMED in flat else UNNAMED] = part
+        else:
+            call = f" of the {part.of}" if part.of else ""
+            for title, item in zip(result_names, part.items, strict=True):
+                flat[title + call] = replace(item, role="returned", of=part.of)
+    return flat
 
 
 def flag(value: Any, id: str = "") -> Part:

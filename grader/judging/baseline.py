@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from grader.course import references
-from grader.course.readings import inputs, with_readings
+from grader.course.readings import UNNAMED, inputs, with_readings
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Finding, flatten, named_parts
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
 from grader.util.errors import AuthorError, LintError
@@ -29,15 +28,18 @@ MOST_KEPT = 128  # more than the course has exercises; where each learner has a 
 class Baseline:
     """The cases of an exercise for one seed, and what the reference shows on them.
 
-    inputs: of each case, by name, as candidates get them. verdicts: on what workers have shown, by the digests of their messages.
+    verdicts: on what workers have shown, by the digests of their messages.
     """
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
-    parts: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
-    inputs: tuple[Mapping[str, Part], ...]
     diagnosis: Diagnosis
     verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple[Mapping[str, Part], ...]:
+        """What the reference shows, by name."""
+        return tuple(observation.parts for observation in self.expected)
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -63,22 +65,22 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
         for case in unwatched
     ]
     before = tuple(inputs(case) for case in unwatched)
-    expected = tuple(with_readings(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
+    expected = tuple(
+        with_readings(exercise, case, before[i], observe(reference, case)) for i, case in enumerate(unwatched)
+    )
     for case, observation in zip(cases, expected, strict=True):
         if (observation.failure is None) != (case.raises is None):
             raise _slip(exercise, case, f"the solution's own result is {observation.failure or 'no exception'}.")
-        if isinstance(flatten(exercise, observation), Finding):
+        if UNNAMED in observation.parts:
             what = f"`result_names` has {' and '.join(exercise.result_names)}; the solution returns something else."
             raise _slip(exercise, case, what)
-    parts = tuple(named_parts(exercise, observation) for observation in expected)
-    for case, flat in zip(cases, parts, strict=True):
-        if exercise.result_type != "answer" and any(part.kind == "sequence" for part in flat.values()):
+        if exercise.result_type != "answer" and any(part.kind == "sequence" for part in observation.parts.values()):
             raise _slip(
                 exercise,
                 case,
                 "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one with `mark_result`.",
             )
-    return Baseline(tuple(cases), expected, parts, before, Diagnosis(exercise, unwatched, expected, before))
+    return Baseline(tuple(cases), expected, Diagnosis(exercise, unwatched, expected, before))
 
 
 def _slip(exercise: Exercise, case: Case, what: str) -> AuthorError:

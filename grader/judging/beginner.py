@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 
-from grader.course.spec import Case, Exercise
+from grader.course.spec import Exercise
 from grader.judging import exceptions
-from grader.judging.compare import Finding, same_numbers
+from grader.judging.compare import Compared, Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
-from grader.worker.values import Failure, Observation, Part
+from grader.worker.values import Failure, Part
 
 READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
@@ -27,16 +27,11 @@ _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # w
 
 @dataclass(frozen=True)
 class Facts:
-    """What rules look at: the finding that is the headline, what every case showed, and what the source says.
-
-    expected, actual: by case; the reference's parts by name, and the learner's observation.
-    """
+    """What rules look at: the finding that is the headline, what every case showed, and what the source says."""
 
     exercise: Exercise
     finding: Finding
-    cases: Sequence[Case]
-    expected: Sequence[Mapping[str, Part]]
-    actual: Mapping[int, Observation]
+    compared: Collection[Compared]
     slips: Sequence[Slip]
 
     @property
@@ -55,16 +50,16 @@ class Facts:
         line = self.failure.line if self.failure else None
         return next((slip for slip in self.slips if slip.kind == kind and slip.line == line), None)
 
-    def returned(self) -> list[tuple[list[Part], Part]]:
-        """What was expected and what was returned, of each case in which both are."""
+    def returned(self) -> list[tuple[list[Part], list[Part]]]:
+        """What was expected and what was returned, of each case in which both are; of a pair both things."""
         pairs = []
-        for i, observation in self.actual.items():
+        for one in self.compared:
             expected, results = (
                 [part for part in parts.values() if part.role == "returned" and not part.of]  # by the first call
-                for parts in (self.expected[i], observation.parts)
+                for parts in (one.right, one.actual.parts)
             )
-            if results and expected and self.cases[i].raises is None and observation.failure is None:
-                pairs.append((expected, results[0]))
+            if results and expected and one.case.raises is None and one.actual.failure is None:
+                pairs.append((expected, results))
         return pairs
 
 
@@ -78,7 +73,7 @@ def sentence(facts: Facts, proven: bool) -> str:
 
 
 def _nothing_returned(facts: Facts) -> str | None:
-    if not facts.returned() or any(part.kind != "none" for _, part in facts.returned()):
+    if not facts.returned() or any([part.kind for part in results] != ["none"] for _, results in facts.returned()):
         return None
     name = facts.exercise.name if facts.exercise.kind == "function" else "forward"
     if facts.slip("print"):
@@ -173,7 +168,7 @@ def _numpy_in_torch(facts: Facts) -> str | None:
         slip = None
     if not slip:
         return None
-    gradients = any(part.role == "gradient" for parts in facts.expected for part in parts.values())
+    gradients = any(part.role == "gradient" for one in facts.compared for part in one.right.values())
     graph = gradients and slip.name.rpartition(".")[2] not in _WITHOUT_INPUT
     return (
         f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"
@@ -299,15 +294,15 @@ def _another_order(facts: Facts) -> str | None:
     if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in list(permutations(range(len(names))))[1:]:
-        if all(_same_in_order(expected, part, order) for expected, part in returned):
+        if all(_same_in_order(expected, results, order) for expected, results in returned):
             actual = ", ".join(names[at] for at in order)
             return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None
 
 
-def _same_in_order(expected: Sequence[Part], part: Part, order: Sequence[int]) -> bool:
-    return len(part.items) == len(order) and all(
-        same_numbers(expected[at], item) for at, item in zip(order, part.items, strict=True)
+def _same_in_order(expected: Sequence[Part], results: Sequence[Part], order: Sequence[int]) -> bool:
+    return len(results) == len(order) and all(
+        same_numbers(expected[at], result) for at, result in zip(order, results, strict=True)
     )
 
 

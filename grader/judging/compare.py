@@ -5,12 +5,14 @@ What is wrong is data: judging/wording.py alone makes sentences of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from grader.course.readings import UNNAMED
 from grader.course.spec import Case, Exercise
 from grader.worker.values import Failure, Observation, Part, Role
 
@@ -74,33 +76,6 @@ RESULT_KINDS = {
 }
 
 
-def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | Finding:
-    """The parts by name, a returned pair taken apart as the exercise names it.
-
-    Returns a Finding where something else than the asked number of things was returned.
-    """
-    flat: dict[str, Part] = {}
-    for name, part in observation.parts.items():
-        if part.role != "returned":
-            flat[name] = part
-        elif len(exercise.result_names) == 1:
-            flat[name if part.of else exercise.result_names[0]] = part
-        elif part.kind != "sequence" or len(part.items) != len(exercise.result_names):
-            return Finding("count", name, part.role, part.of, actual=part)
-        else:
-            call = f" of the {part.of}" if part.of else ""
-            for title, item in zip(exercise.result_names, part.items, strict=True):
-                flat[title + call] = replace(item, role="returned", of=part.of)
-    return flat
-
-
-def named_parts(exercise: Exercise, observation: Observation) -> dict[str, Part]:
-    """The parts of an observation that is known to hold as many things as the exercise returns."""
-    parts = flatten(exercise, observation)
-    assert not isinstance(parts, Finding), f"{exercise.name} returned {parts.actual.kind}"
-    return parts
-
-
 def raises_as_asked(case: Case, actual: Observation) -> bool:
     """Whether a case must raise, and what was observed raised just that."""
     return bool(case.raises and actual.failure and actual.failure.is_a(case.raises))
@@ -114,24 +89,6 @@ def same_numbers(expected: Part, actual: Part) -> bool:
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
-def differences(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> list[Finding]:
-    """Every difference between two results of a case that asks for no exception, in the order of judging."""
-    parts = flatten(exercise, actual)
-    if isinstance(parts, Finding):
-        return [parts]
-    if exercise.compare is not None:
-        sentence = exercise.compare(case, expected, actual)
-        return [Finding("compared", exercise.result_names[0], sentence=sentence)] if sentence else []
-    return compare(exercise, case, named_parts(exercise, expected), parts)
-
-
-def is_wrong(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
-    """Whether an observation is not what the case asks for."""
-    if case.raises is not None:
-        return not raises_as_asked(case, actual)
-    return bool(actual.failure or actual.modified or differences(exercise, case, expected, actual))
-
-
 def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part]) -> list[Finding]:
     """Every difference between a candidate's parts and the reference's, in the order of judging."""
     scale = gradient_scale(expected)
@@ -142,6 +99,65 @@ def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual
         for name, part in expected.items()
     ]
     return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What one case showed of a candidate, beside what it should show."""
+
+    exercise: Exercise
+    case: Case
+    expected: Observation
+    actual: Observation
+
+    @cached_property
+    def differences(self) -> list[Finding]:
+        """Every difference, in the order of judging; of a case that asks for no exception."""
+        if whole := self.actual.parts.get(UNNAMED):
+            return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
+        if self.exercise.compare is not None:
+            sentence = self.exercise.compare(self.case, self.expected, self.actual)
+            return [Finding("compared", self.exercise.result_names[0], sentence=sentence)] if sentence else []
+        return compare(self.exercise, self.case, self.right, self.actual.parts)
+
+    @cached_property
+    def wrong(self) -> bool:
+        """Whether it is not what the case asks for."""
+        if self.case.raises is not None:
+            return not raises_as_asked(self.case, self.actual)
+        return bool(self.actual.failure or self.actual.modified or self.differences)
+
+    @property
+    def right(self) -> Mapping[str, Part]:
+        """The reference's parts."""
+        return self.expected.parts
+
+    @property
+    def theirs(self) -> Mapping[str, Part]:
+        """The candidate's parts; none where it failed or gave another number of things."""
+        whole = self.actual.failure is None and self.actual.parts.keys() >= self.right.keys()
+        return self.actual.parts if whole else {}
+
+    def pairs(self, roles: Sequence[str] = ("returned",)) -> Iterator[tuple[str, Part, np.ndarray, np.ndarray]]:
+        """The name, the part and the arrays of both sides."""
+        for name in self.right if self.theirs else ():
+            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
+            if part.role in roles and one is not None:
+                if theirs.kind == "none":  # no gradient arrives
+                    yield name, part, one, np.full(one.shape, np.nan)
+                elif theirs.array is not None:
+                    yield name, part, one, theirs.array
+
+    def tolerance(self, part: Part) -> tuple[float, float]:
+        """Relative and absolute."""
+        return tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
+
+    def agree(self, part: Part, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Which numbers of two arrays of one shape are equal within the part's tolerance."""
+        return np.isclose(other.astype(np.float64), one.astype(np.float64), *self.tolerance(part), equal_nan=True)
+
+    def same(self, part: Part, one: np.ndarray, other: np.ndarray) -> bool:
+        return one.shape == other.shape and bool(self.agree(part, one, other).all())
 
 
 def gradient_scale(expected: Mapping[str, Part]) -> float:

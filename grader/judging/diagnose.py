@@ -23,19 +23,11 @@ from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import (
-    Finding,
-    close,
-    flatten,
-    gradient_scale,
-    is_wrong,
-    numbers,
-    raises_as_asked,
-    tolerances,
-)
+from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
+UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 FEW = 4  # cheap cases, which leave few mistakes
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
@@ -65,33 +57,39 @@ class Diagnosis:
         self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self._object = cache(self._build)
-        self._observations: dict[tuple[Key, int], Observation] = {}
-        self._breaks = cache(lambda key, i: self._fails(i, self._observation(key, i)))
+        self._shown: dict[tuple[Key, int], Compared] = {}
+
+    def compare(self, i: int, observation: Observation) -> Compared:
+        """What a case showed of somebody's object, beside what the reference shows."""
+        seen = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
+        return Compared(self.exercise, self.cases[i], self.expected[i], seen)
 
     def keep(self, number: int, observations: Iterable[Observation]) -> None:
         """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
         for i, observation in enumerate(observations):
-            self._observations[(number,), i] = with_readings(self.cases[i], self.inputs[i], observation)
+            self._shown[(number,), i] = self.compare(i, observation)
 
     def proofs(self, number: int) -> int:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
-        return sum(self._breaks((number,), i) for i in range(len(self.cases)))
+        return sum(self._show((number,), i).wrong for i in range(len(self.cases)))
 
-    def mistakes(self, actual: Observations) -> list[Ids]:
-        """The mistakes that fit, each as a tuple of one id or two. actual: of the candidate; cases may be missing."""
+    def mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+        """The mistakes that fit, each as a tuple of one id or two. observed: by the case's position; cases may be missing."""
         with same_random_state(one_thread=True):
-            ids = self._mistakes(actual)
-            called = {i: one for i, one in actual.items() if one.failure is None or one.failure.kind != "call"}
-            return ids or (self._mistakes(called) if len(called) < len(actual) else [])
+            ids = self._mistakes(observed)
+            called = {
+                i: one for i, one in observed.items() if not (one.actual.failure and one.actual.failure.kind == "call")
+            }
+            return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
-    def _mistakes(self, observed: Observations) -> list[Ids]:
-        actual = {i: one for i, one in observed.items() if i not in self._self_proving}
-        failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
+    def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+        actual = {i: one.actual for i, one in observed.items() if i not in self._self_proving}
+        failing = {i for i in actual if observed[i].wrong}  # what is right is no mistake's own
         everywhere = self._in_order(actual, failing)
         singles = self._singles(actual, failing, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, self.cases, self.expected, observed)
+        symptom = outcomes.symptom(self.exercise, observed)
         if symptom:
             return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
@@ -139,7 +137,7 @@ class Diagnosis:
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in fitting or self._object(key) is None:
                 continue
-            if self._fits(key, actual, at):
+            if self._end(key, actual, at) is None:
                 fitting.append(ids)
             if len(fitting) == 2 or self._runs >= enough:
                 break
@@ -160,7 +158,7 @@ class Diagnosis:
             if not all(pools):
                 return []
         shows = {n: {(i, what) for i in failing for what in self._explained((n,), i, actual[i])} for n in members}
-        changes = {n for n in members if any(self._breaks((n,), i) for i in failing)}
+        changes = {n for n in members if any(self._show((n,), i).wrong for i in failing)}
         pairs = [
             pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
         ]
@@ -170,7 +168,7 @@ class Diagnosis:
         """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
         fail a claim that holds for either, nor return something else than numbers where both return numbers."""
         if _breaks_contract(actual):
-            return [{n for n in members if _breaks_contract(self._observation((n,), i))}]
+            return [{n for n in members if _breaks_contract(self._show((n,), i).actual)}]
         pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
         plain = [
             name
@@ -184,7 +182,7 @@ class Diagnosis:
 
     def _explained(self, key: Key, i: int, actual: Observation) -> set[str]:
         """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
-        alone = self._observation(key, i)
+        alone = self._show(key, i).actual
         if alone.failure or actual.failure:
             return {""} if _same_failure(alone, actual) else set()
         return {
@@ -195,8 +193,8 @@ class Diagnosis:
 
     def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
-        alone = self._observation(key, i)
-        if not self._breaks(key, i):
+        alone = self._show(key, i).actual
+        if not self._show(key, i).wrong:
             return True
         if alone.failure or actual.failure:
             return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
@@ -208,13 +206,9 @@ class Diagnosis:
         return True
 
     def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
-        """The parts that the reference, a mistake and the learner all have of a case, by name."""
-        observations = self.expected[i], alone, actual
-        parts = [flat for one in observations if not isinstance(flat := flatten(self.exercise, one), Finding)]
-        if len(parts) < 3:  # not as many things as were expected
-            parts = [one.parts for one in observations]
-        right, mine, theirs = parts
-        return {name: (right[name], mine[name], theirs[name]) for name in right if name in mine and name in theirs}
+        """The parts that a mistake and the learner have of a case, by name, and those of the reference."""
+        right, mine, theirs = (one.parts for one in (self.expected[i], alone, actual))
+        return {name: (right.get(name, UNASKED), mine[name], theirs[name]) for name in mine if name in theirs}
 
     def _ids(self, key: Key) -> Ids:
         mistakes = self.exercise.mistakes
@@ -233,10 +227,6 @@ class Diagnosis:
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
 
-    def _fits(self, key: Key, actual: Observations, at: list[int]) -> bool:
-        """Whether a mistake shows on these cases what was observed, and is wrong on enough of them."""
-        return self._end(key, actual, at) is None
-
     def _end(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
         None where it fits.
@@ -246,10 +236,10 @@ class Diagnosis:
         proofs, differently_worded = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
-            mistake = self._observation(key, i)
-            if self._same(i, mistake, actual[i]):
-                proofs += self._breaks(key, i)
-            elif ignore_exception_text and _both_fail(self.cases[i], mistake, actual[i]):
+            mistake = self._show(key, i)
+            if self._same(i, mistake.actual, actual[i]):
+                proofs += mistake.wrong
+            elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual[i]):
                 differently_worded += 1
             else:
                 return i
@@ -257,14 +247,10 @@ class Diagnosis:
             return None
         return at[-1]
 
-    def _observation(self, key: Key, i: int) -> Observation:
-        if (key, i) not in self._observations:
-            observation = observe(self._object(key), self.cases[i])
-            self._observations[key, i] = with_readings(self.cases[i], self.inputs[i], observation)
-        return self._observations[key, i]
-
-    def _fails(self, i: int, actual: Observation) -> bool:
-        return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
+    def _show(self, key: Key, i: int) -> Compared:
+        if (key, i) not in self._shown:
+            self._shown[key, i] = self.compare(i, observe(self._object(key), self.cases[i]))
+        return self._shown[key, i]
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
         if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):

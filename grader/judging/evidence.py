@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.spec import Case
-from grader.judging.compare import numbers, same_numbers
+from grader.judging.compare import Compared, numbers, same_numbers
 from grader.judging.crop import cut, place
 from grader.judging.verdict import Table
 from grader.judging.wording import named_inputs
@@ -34,25 +34,20 @@ def inputs(case: Case) -> tuple[Table, ...]:
     return cut(_inputs(case))
 
 
-def tables(
-    case: Case,
-    expected: Mapping[str, Part],
-    actual: Mapping[str, Part],
-    name: str = "",
-    tolerance: tuple[float, float] = (0.0, 0.0),
-) -> tuple[Table, ...]:
-    """The inputs, and of one part what was expected, what came back, and the difference.
+def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
+    """The inputs, and of one part what was expected, what came back, and the difference; one within the tolerance is shown as 0.
 
-    name: the part; where none of that name was expected, the first that differs. tolerance: relative and absolute; a difference
-    within it is shown as 0, or as a hair's breadth (~0) where both numbers are written otherwise.
+    name: the part; where none of that name was expected, the first that differs. Where both numbers of a difference within the tolerance
+    are written otherwise, it is shown as a hair's breadth (~0).
     """
+    expected, actual = one.right, one.actual.parts
     if name not in expected:
         differing = (key for key in expected if key in actual and not same_numbers(expected[key], actual[key]))
         name = next(differing, next(iter(expected)))
     right, theirs = expected[name], numbers(actual[name]) if name in actual else None
     if right.kind == "bool":
         return ()  # a claim is told in words
-    shown = _inputs(case)
+    shown = _inputs(one.case)
     if theirs is not None and actual[name].kind != right.kind and same_numbers(right, theirs):
         return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
     title = title_of(expected, name)
@@ -61,37 +56,34 @@ def tables(
     if theirs is not None and theirs.array is not None:
         shown.append(Table(title, theirs.array, "actual", theirs.dtype))
         if right.array is not None and theirs.shape == right.shape and theirs.array.dtype.kind != "b":
-            shown.append(Table(title, _difference(right.array, theirs.array, *tolerance), "difference"))
+            shown.append(Table(title, _difference(right.array, theirs.array, *one.tolerance(right)), "difference"))
     return cut(shown)
 
 
-def runs(
-    cases: tuple[Case, Case],
-    expected: Mapping[str, Part],
-    actual: tuple[Mapping[str, Part], Mapping[str, Part]],
-    name: str,
-) -> tuple[Table, ...]:
+def runs(before: Compared, after: Compared, name: str) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    first, second = (dict(arrays(named_inputs(case))) for case in cases)
+    first, second = (dict(arrays(named_inputs(one.case))) for one in (before, after))
     changed = [
         (key, first[key], second[key])
         for key in first
         if key in second and not np.array_equal(first[key], second[key], equal_nan=True)
     ]
     shown = [table for key, *arrays in changed for table in _pair(key, arrays[0], arrays[1], "input")]
-    one, other = (numbers(parts[name]).array if name in parts else None for parts in actual)
+    one, other = (
+        numbers(parts[name]).array if name in parts else None for parts in (before.actual.parts, after.actual.parts)
+    )
     if one is not None and other is not None:
         unchanged = [
             i
             for i in range(len(one) if one.ndim > 2 else 0)
             if all(
-                before.shape == after.shape
-                and before.shape[:1] == one.shape[:1]
-                and np.array_equal(before[i], after[i], equal_nan=True)
-                for _, before, after in changed
+                here.shape == there.shape
+                and here.shape[:1] == one.shape[:1]
+                and np.array_equal(here[i], there[i], equal_nan=True)
+                for _, here, there in changed
             )
         ]
-        shown += _pair(title_of(expected, name) or "result", one, other, "run", unchanged)
+        shown += _pair(title_of(before.right, name) or "result", one, other, "run", unchanged)
     return cut(shown)
 
 

@@ -16,29 +16,18 @@ from typing import Protocol
 import numpy as np
 
 from grader.course.course import IMPORT_LOCK
-from grader.course.readings import with_readings
 from grader.course.spec import SEED, UNTRIED, Case, Exercise, Property
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
-from grader.judging.compare import (
-    Finding,
-    differences,
-    flatten,
-    gradient_scale,
-    has_kind,
-    largest_relative_difference,
-    numbers,
-    raises_as_asked,
-    tolerances,
-)
+from grader.judging.compare import Compared, Finding, has_kind, largest_relative_difference, numbers, raises_as_asked
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
 from grader.source.slips import Slip
-from grader.worker.values import Failure, Observation, Part
+from grader.worker.values import Failure, Observation
 
 # By a failure's kind; any other is an 'error'.
 STATUS: dict[str, Status] = {
@@ -108,7 +97,7 @@ class _Judgement:
         self.candidate = candidate
         self.sources = candidate.sources or policy.Sources(())
         self.seed = seed
-        self.actual: dict[int, Observation] = {}
+        self.compared: dict[int, Compared] = {}
         self.verified: list[str] = []
 
     def verdict(self) -> Verdict:
@@ -127,7 +116,7 @@ class _Judgement:
 
     def _verdict_on_observations(self) -> Verdict:
         """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
-        digests = tuple(observation.digest for observation in self.actual.values())
+        digests = tuple(one.actual.digest for one in self.compared.values())
         if not all(digests):
             return self._judge_observations()
         verdicts, key = self.baseline.verdicts, (self._slips(), *digests)
@@ -142,7 +131,7 @@ class _Judgement:
 
     def _judge_observations(self) -> Verdict:
         """The stages that look at what was observed."""
-        observed = dict(self.actual)  # a stage may look at a part of it
+        observed = dict(self.compared)  # a stage may look at a part of it
         verdict = _first(
             self._check_started,
             self._check_forbidden,
@@ -155,12 +144,13 @@ class _Judgement:
         if not verdict:
             return self._pass()
         credited = verdict.status not in ("not_started", "forbidden")
-        return replace(verdict, cases=count_agreeing(self.exercise, self.baseline, observed)) if credited else verdict
+        agreeing = count_agreeing(self.exercise, observed) if credited else 0
+        return replace(verdict, cases=(agreeing, len(self.cases))) if credited else verdict
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.actual[i] = observation = with_readings(self.cases[i], self.baseline.inputs[i], observation)
-            failure = observation.failure
+            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
+            failure = self.compared[i].actual.failure
             if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
                 return
 
@@ -170,27 +160,28 @@ class _Judgement:
         return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
 
     def _check_started(self) -> Verdict | None:
-        failures = [one.failure for one in self.actual.values() if one.failure and one.failure.kind == "not_started"]
+        shown = [one.actual.failure for one in self.compared.values()]
+        failures = [one for one in shown if one and one.kind == "not_started"]
         for slip in self._slips() if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
                 next_step = wording.next_step(self.exercise, "error")
                 return Verdict(self.exercise.name, "error", headline, "runs", line=line, next_step=next_step)
-        if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
+        if failures and len(failures) == len(self.compared) and self._is_stub(failures[0]):
             return self._judge_absence(failures[0])
         if failures:
             return self._judge_unfinished(failures[0])
-        kinds = [[part.kind for part in observation.parts.values()] for observation in self.actual.values()]
+        kinds = [[part.kind for part in one.actual.parts.values()] for one in self.compared.values()]
         if self.exercise.kind == "answer" and ["none"] in kinds:
             return self._judge_absence(Failure("not_started"))  # the stub of an answer is None
         return None
 
     def _judge_unfinished(self, missing: Failure) -> Verdict:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
-        written = {i: one for i, one in self.actual.items() if not (one.failure and one.failure.kind == "not_started")}
-        unwritten = next(i for i in self.actual if i not in written)
+        written = {i: one for i, one in self.compared.items() if not _is_unwritten(one.actual)}
+        unwritten = next(i for i in self.compared if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
-        self.actual = written
+        self.compared = written
         stages = (partial(self._judge_stage, stage) for stage in ("values", "extremes"))
         verdict = _first(self._check_forbidden, *stages)
         if verdict:
@@ -202,7 +193,7 @@ class _Judgement:
 
     def _check_operations(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
-        offences = (rule(self.cases[i], observation) for i, observation in self.actual.items())
+        offences = (rule(one.case, one.actual) for one in self.compared.values())
         return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _judge_stage(self, stage: str) -> Verdict | None:
@@ -210,10 +201,10 @@ class _Judgement:
 
         Cases that must raise are judged with the extremes: first the ordinary way has to be right.
         """
-        positions = [i for i in self.actual if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
+        positions = [i for i in self.compared if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
         stopped = next((i for i in positions if not self._has_run(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
-        findings = [(i, of_case[0]) for i in returned if (of_case := self._differences(i))]
+        findings = [(i, of_case[0]) for i in returned if (of_case := self.compared[i].differences)]
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
         comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
         wrong = next((i for i, _ in findings if i in comparable), None)
@@ -241,12 +232,12 @@ class _Judgement:
 
     def _has_run(self, i: int) -> bool:
         """Whether a case came to its end, or to the exception that it asks for."""
-        case, actual = self.cases[i], self.actual[i]
+        case, actual = self.cases[i], self.compared[i].actual
         return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
 
     def _judge_stop(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
-        case, failure = self.cases[i], self.actual[i].failure
+        case, failure = self.cases[i], self.compared[i].actual.failure
         if case.raises is not None and not (failure and _is_lost(failure)):
             return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
         assert failure is not None
@@ -256,16 +247,8 @@ class _Judgement:
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, [*details, wording.keyword_names(case)])
         if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
-            details.append(wording.expected_shapes(self.exercise, self.baseline.parts[i]))
+            details.append(wording.expected_shapes(self.exercise, self.compared[i].right))
         return self._fail(i, finding, details, evidence.inputs(case))
-
-    def _differences(self, i: int) -> list[Finding]:
-        return differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])
-
-    def _parts(self, i: int) -> dict[str, Part]:
-        """What came back in a case, by name; nothing where it was another number of things."""
-        parts = flatten(self.exercise, self.actual[i])
-        return {} if isinstance(parts, Finding) else parts
 
     def _check_properties(
         self, positions: Sequence[int], wrong: int | None, not_finite: Sequence[int]
@@ -279,7 +262,7 @@ class _Judgement:
         for rule in self.exercise.properties:
             tried = False  # of what is half done some cases show nothing
             for group in case_groups(rule, by_key):
-                sentence, part = find_violation(rule, [(self.cases[i], self._parts(i)) for i in group])
+                sentence, part = find_violation(rule, [self.compared[i] for i in group])
                 tried = tried or sentence != UNTRIED
                 if sentence and (wrong is None or group[-1] <= wrong):
                     finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
@@ -296,39 +279,36 @@ class _Judgement:
         if rule.cases:
             return self.cases[i].key in rule.cases
         try:
-            return bool(find_violation(rule, [(self.cases[i], self._parts(i))])[0])
+            return bool(find_violation(rule, [self.compared[i]])[0])
         except Exception:  # not written for NaN, or for another shape
             return True
 
     def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
-        """What was verified, without the properties that the case at fault speaks against: they held where they were tried, but it is shown
-        right beside them. A result of another shape has none."""
-        if i not in self.actual or self.actual[i].failure is not None:
+        """What was verified, without what the case at fault speaks against: it held where it was tried, but the fault is shown right
+        beside it. A result of another shape has no property."""
+        if i not in self.compared or self.compared[i].actual.failure is not None:
             return tuple(self.verified)
         rules = [rule for rule in self.exercise.properties if rule.title in self.verified]
         broken = {rule.title for rule in rules if finding.kind == "shape" or self._breaks(rule, i)}
+        broken |= {wording.FORM_AS_EXPECTED} if finding.stage in ("type", "shape", "dtype") else set()
         return tuple(title for title in self.verified if title not in broken)
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
-        expected, case = self.baseline.parts[i], self.cases[i]
-        role = expected[name].role if name in expected else "value"
-        tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
-        tables = evidence.tables(case, expected, self._parts(i), name, tolerance)
+        tables = evidence.tables(self.compared[i], name)
         return tables if self.exercise.compare is None else _select_roles(tables, "input", "actual")
 
     def _property_tables(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
         """For a property: the part that it speaks of, or the two runs that it compares."""
         if len(group) != 2:
             return self._tables(group[-1], name)
-        first, second = group
-        cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
-        return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
+        first, second = (self.compared[i] for i in group)
+        return evidence.runs(first, second, name) or self._tables(group[1], name)
 
     def _check_inputs(self) -> Verdict | None:
-        for i, observation in self.actual.items():
-            if observation.modified:
-                return self._fail(i, Finding("modified", claim=" and ".join(observation.modified)), [wording.ON_A_COPY])
+        for i, one in self.compared.items():
+            if one.actual.modified:
+                return self._fail(i, Finding("modified", claim=" and ".join(one.actual.modified)), [wording.ON_A_COPY])
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.NO_LARGE_TENSOR)
         if self.exercise.kind != "answer":
@@ -351,29 +331,29 @@ class _Judgement:
     def _largest_difference(self) -> float:
         """Of all numbers of all cases from the reference's."""
         expected, actual = [np.zeros(1)], [np.zeros(1)]
-        for i in self.actual:
-            parts = self._parts(i) if self.cases[i].raises is None else {}
-            for name, part in self.baseline.parts[i].items() if parts else ():
-                one, other = part.array, numbers(parts[name]).array if name in parts else None
-                if one is not None and other is not None and one.shape == other.shape and not has_kind(part, "b"):
-                    expected.append(one.ravel())
-                    actual.append(other.ravel())
+        for one in self.compared.values():
+            for name, part in one.right.items() if one.case.raises is None else ():
+                right, theirs = part.array, numbers(one.theirs[name]).array
+                if right is not None and theirs is not None and right.shape == theirs.shape and not has_kind(part, "b"):
+                    expected.append(right.ravel())
+                    actual.append(theirs.ravel())
         # Each array by itself would take ten times as long.
         return largest_relative_difference(np.concatenate(expected), np.concatenate(actual))
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
         case, failure, slips = self.cases[i], finding.failure, self._slips()
-        mistakes = self.baseline.diagnosis.mistakes(self.actual)
+        observation = self.compared[i].actual if i in self.compared else Observation()
+        mistakes = self.baseline.diagnosis.mistakes(self.compared)
         text_of = self.exercise.course.mistake_text
         sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in mistakes)
         status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
-        facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
+        facts = Facts(self.exercise, finding, self.compared.values(), slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if not mistakes and not slip:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
                 details = (*details, exceptions.advice(failure, slips) if failure else "")
-            shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
+            shown = symptoms(self.exercise, self.compared.values())
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
@@ -393,8 +373,8 @@ class _Judgement:
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,
             slip=slip,
-            printed=self.actual[i].printed if i in self.actual else "",
-            warned=self.actual[i].warned if i in self.actual else (),
+            printed=observation.printed,
+            warned=observation.warned,
         )
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
@@ -418,6 +398,10 @@ class _Judgement:
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     """The verdict of the first stage that has one."""
     return next((verdict for stage in stages if (verdict := stage())), None)
+
+
+def _is_unwritten(observation: Observation) -> bool:
+    return observation.failure is not None and observation.failure.kind == "not_started"
 
 
 def _select_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:

@@ -6,17 +6,18 @@ returned is made of the reference's own results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
+from grader.judging.compare import Compared, close, has_kind, numbers, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
 AXES = (0, 1, -2, -1)
 ENDS = (0, -1)
+NUMBERS = ("returned", "value")  # roles
 Variants = Iterable[tuple[object, np.ndarray]]  # each with its name, the same in all cases: (axis, end)
 Outcome = Callable[[np.ndarray], Variants]  # what a right array becomes
 Pair = tuple[np.ndarray, np.ndarray]  # expected, actual
@@ -24,68 +25,50 @@ Results = Mapping[int, Mapping[str, Pair]]  # by case and part
 Close = Callable[[int, np.ndarray, np.ndarray], bool]  # whether two arrays are equal within a case's tolerance
 
 
-def symptom(
-    exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], actual: Mapping[int, Observation]
-) -> str:
+def symptom(exercise: Exercise, observed: Mapping[int, Compared]) -> str:
     """The id of the mistake that shows in what was observed, by the case's position; '' for none, or where a result is missing."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return ""
-    results: dict[int, dict[str, Pair]] = {}
-    broken: set[str] = set()  # the ids of claims that do not hold
-    for i in actual:
-        if cases[i].raises is None:
-            pairs = _pairs(exercise, expected[i], actual[i], broken)
-            if actual[i].failure or pairs is None:
-                return ""
-            results[i] = pairs
-    if not results:
+    compared = {i: one for i, one in observed.items() if one.case.raises is None}
+    if not compared or not all(one.theirs for one in compared.values()):
+        return ""
+    results: dict[int, dict[str, Pair]] = {
+        i: {
+            name: (right.astype(np.float64), theirs.astype(np.float64)) for name, _, right, theirs in one.pairs(NUMBERS)
+        }
+        for i, one in compared.items()
+    }
+    broken = {id for i, one in compared.items() for id in _broken_claims(one, results[i])}
+    if "" in broken:
         return ""
 
     def equal(i: int, one: np.ndarray, other: np.ndarray) -> bool:
-        return close(one, other, *tolerances(exercise, cases[i], "returned", 1.0))
+        return close(one, other, *tolerances(exercise, observed[i].case, "returned", 1.0))
 
     wrong = {name for i, pairs in results.items() for name, pair in pairs.items() if not equal(i, *pair)}
     if not wrong:
-        beside = _beside_the_result(cases, results, actual)
+        beside = _beside_the_result(observed)
         return beside if not broken else broken.pop() if len(broken) == 1 and not beside else ""
     if broken:
         return ""
     results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
     results = {i: pairs for i, pairs in results.items() if pairs}
-    if all(_truncated(exercise, actual[i], pairs, equal, i) for i, pairs in results.items()):
+    if all(_truncated(observed[i].actual, pairs, equal, i) for i, pairs in results.items()):
         return "RS17"
-    returned = [one for one in named_parts(exercise, expected[next(iter(results))]).values() if one.role == "returned"]
+    returned = [one for one in observed[next(iter(results))].right.values() if one.role == "returned"]
     claims = any(part.array is not None and part.array.dtype.kind == "b" for part in returned)
     for id in OF_CLAIMS if claims else OUTCOMES:
         if _shows(OUTCOMES[id], ONE_PROOF.get(id, PROOF), results, equal):
             return id
-    return _from_another_call(cases, results, equal)
+    return _from_another_call(observed, results, equal)
 
 
-def _pairs(exercise: Exercise, expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
-    """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold that proves no mistake.
-
-    broken: gets the ids of those that prove one.
-    """
-    theirs = flatten(exercise, actual)
-    if isinstance(theirs, Finding):
-        return None
-    pairs: dict[str, Pair] = {}
-    for name, part in named_parts(exercise, expected).items():
-        if part.role == "gradient":
+def _broken_claims(one: Compared, pairs: Mapping[str, Pair]) -> Iterator[str]:
+    """Of each claim that does not hold the id of the mistake that it proves, '' for none; what holds no numbers proves none, either."""
+    for name, part in one.right.items():
+        if name in pairs or part.role == "gradient" or _same_claim(numbers(part), numbers(one.theirs[name])):
             continue
-        if name not in theirs:
-            return None
-        one, other = numbers(part), numbers(theirs[name])
-        if one.array is None or other.array is None or part.role == "flag":
-            if _same_claim(one, other):
-                continue
-            if not one.text or part.role != "flag":
-                return None
-            broken.add(one.text)
-            continue
-        pairs[name] = one.array.astype(np.float64), other.array.astype(np.float64)
-    return pairs
+        yield part.text if part.role == "flag" else ""
 
 
 def _same_claim(one: Part, other: Part) -> bool:
@@ -111,22 +94,21 @@ def _shows(outcome: Outcome, needed: int, results: Results, equal: Close) -> boo
     return False
 
 
-def _truncated(exercise: Exercise, actual: Observation, pairs: Mapping[str, Pair], equal: Close, i: int) -> bool:
+def _truncated(actual: Observation, pairs: Mapping[str, Pair], equal: Close, i: int) -> bool:
     """Whether each part is right, or stands in whole numbers that are the right ones without what follows the point.
 
     1.0 may have been 0.99999999 before float32 rounded it, which leaves 0.
     """
-    parts = named_parts(exercise, actual)
     return all(
         equal(i, right, theirs)
         or right.shape == theirs.shape
-        and has_kind(numbers(parts[name]), "iu")
+        and has_kind(numbers(actual.parts[name]), "iu")
         and bool(((np.trunc(right) == theirs) | (np.trunc(right * (1 - 1e-6)) == theirs)).all())
         for name, (right, theirs) in pairs.items()
     )
 
 
-def _from_another_call(cases: Sequence[Case], results: Results, equal: Close) -> str:
+def _from_another_call(observed: Mapping[int, Compared], results: Results, equal: Close) -> str:
     """RS9: the result of an earlier call with inputs of the same shapes. RS10: the same result for all inputs."""
     first = next(iter(results.values()))
     if (
@@ -142,7 +124,7 @@ def _from_another_call(cases: Sequence[Case], results: Results, equal: Close) ->
     proofs = 0  # one is enough: numbers are not equal to those of another call by chance
     for i, pairs in results.items():
         right = all(equal(i, *pair) for pair in pairs.values())
-        same_sizes = (results[j] for j in results if j < i and _sizes(cases[j]) == _sizes(cases[i]))
+        same_sizes = (results[j] for j in results if j < i and _sizes(observed[j].case) == _sizes(observed[i].case))
         earlier: Mapping[str, Pair] = next(same_sizes, {})
         repeated = all(name in earlier and equal(i, earlier[name][0], theirs) for name, (_, theirs) in pairs.items())
         if not right and not repeated:
@@ -156,14 +138,13 @@ def _sizes(case: Case) -> tuple[object, ...]:
     return case.probe, *(value.shape if isinstance(value, np.ndarray) else repr(value) for value in arrays)
 
 
-def _beside_the_result(cases: Sequence[Case], results: Results, actual: Mapping[int, Observation]) -> str:
+def _beside_the_result(observed: Mapping[int, Compared]) -> str:
     """RS16: inputs are changed. RS15: invalid inputs are not refused. RS14: they are, by another exception than was asked for."""
-    invalid = [i for i in actual if cases[i].raises is not None]
-    accepted = [i for i in invalid if not raises_as_asked(cases[i], actual[i])]
-    if any(actual[i].modified for i in results):
+    accepted = [one.actual for one in observed.values() if one.case.raises is not None and one.wrong]
+    if any(one.actual.modified for one in observed.values() if one.case.raises is None):
         return "" if accepted else "RS16"
     if accepted:
-        failures = [actual[i].failure for i in accepted]
+        failures = [one.failure for one in accepted]
         if not any(failures):
             return "RS15"
         if all(failure and failure.kind == "exception" for failure in failures):

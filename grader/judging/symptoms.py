@@ -9,76 +9,34 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
 from grader.course import references
-from grader.course.spec import Case, Exercise
+from grader.course.spec import Exercise
 from grader.judging import wording
-from grader.judging.compare import (
-    Finding,
-    differences,
-    flatten,
-    gradient_scale,
-    is_wrong,
-    named_parts,
-    numbers,
-    tolerances,
-)
+from grader.judging.compare import Compared, Finding, numbers
 from grader.judging.evidence import arrays
 from grader.util.words import join_names
-from grader.worker.values import Observation, Part
+from grader.worker.values import Part
 
 PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
-RETURNED, RESULTS = ("returned",), ("returned", "gradient")
+RESULTS = ("returned", "gradient")
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
-
-
-class Compared(NamedTuple):
-    """What one case showed. right, theirs: the parts by name; theirs is empty where it failed or gave another number of things."""
-
-    exercise: Exercise
-    case: Case
-    expected: Observation
-    actual: Observation
-    right: Mapping[str, Part]
-    theirs: Mapping[str, Part]
-    wrong: bool
-
-    def pairs(self, roles: Sequence[str] = RETURNED) -> Iterator[tuple[str, Part, Array, Array]]:
-        """The name, the part and the arrays of both sides."""
-        for name in self.right if self.theirs else ():
-            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
-            if part.role in roles and one is not None:
-                if theirs.kind == "none":  # no gradient arrives
-                    yield name, part, one, np.full(one.shape, np.nan)
-                elif theirs.array is not None:
-                    yield name, part, one, theirs.array
-
-    def agree(self, part: Part, one: Array, other: Array) -> Array:
-        """Which numbers of two arrays of one shape are equal within the part's tolerance."""
-        rtol, atol = tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
-        return np.isclose(other.astype(np.float64), one.astype(np.float64), rtol, atol, equal_nan=True)
-
-    def same(self, part: Part, one: Array, other: Array) -> bool:
-        return one.shape == other.shape and bool(self.agree(part, one, other).all())
 
 
 Shows = Callable[[Compared, Part, Array, Array], bool]
 
 
-def symptoms(
-    exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], actual: Mapping[int, Observation]
-) -> list[Symptom]:
-    """Those that were observed, the plainest first. actual: by the case's position."""
+def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
+    """Those that were observed, the plainest first."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return []
-    every = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
+    every = [one for one in observed if one.case.raises is None]
     compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
     whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
@@ -91,13 +49,6 @@ def symptoms(
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
-
-
-def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
-    right, theirs = named_parts(exercise, expected), flatten(exercise, actual)
-    if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys():
-        theirs = {}
-    return Compared(exercise, case, expected, actual, right, theirs, is_wrong(exercise, case, expected, actual))
 
 
 def _shown(wrong: Sequence[Compared], shows: Shows) -> bool:
@@ -117,7 +68,7 @@ def _only_beside(every: Sequence[Compared]) -> Symptom | None:
     for one in every:
         if not one.theirs or one.actual.modified or not all(one.same(*pair[1:]) for pair in one.pairs(RESULTS)):
             return None
-        findings = differences(one.exercise, one.case, one.expected, one.actual) if one.wrong else []
+        findings = one.differences if one.wrong else []
         if any(finding.role != "flag" for finding in findings) and not any(one.pairs()):
             return None  # what differs may be all that came back
         beside += findings

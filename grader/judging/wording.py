@@ -329,6 +329,7 @@ def next_exercise(exercise: Exercise) -> str:
 LAST_EXERCISE = "That was the last exercise of the course."
 NO_LARGE_TENSOR = "no tensor was as large as the T × T table, at any moment"
 INPUTS_UNCHANGED = "the inputs are left as they are"
+FORM_AS_EXPECTED = "type, shape and dtype are as expected"
 
 
 def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:
@@ -339,7 +340,7 @@ def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequ
         return [*before, "each number is within the tolerance"]
     on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]
     agree = f"the numbers agree on {on}" if exercise.compare is None else f"what was asked for holds on {on}"
-    return ["type, shape and dtype are as expected", *before, agree]
+    return [FORM_AS_EXPECTED, *before, agree]
 
 
 def _capital(sentence: str) -> str:

@@ -20,7 +20,7 @@ from numpy import array, errstate, ndarray
 
 from . import output
 from .integrity import REBOUND, intact, keep
-from .operations import LIBRARY_FILES, OPERATIONS, SIZED
+from .operations import LIBRARY_FILES, MAX_CALLS, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, module_of
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
@@ -28,7 +28,6 @@ from .watch import Seen, watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
-MOST_CALLS = 20_000  # of watched operations in one case; of more, each name is sent once
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
 _NOT_OWN = (*LIBRARY_FILES, "<frozen")  # files of code that is no learner's
 _NOWHERE = output.NullText(), output.NullText()  # where standard output and standard error go
@@ -66,7 +65,7 @@ def observe(candidate: Any, case: Any) -> Observation:
         raise
     except BaseException as error:
         return Observation(failure=failure_from(error), printed=output.printed, warned=_warned(raised))
-    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MOST_CALLS else run.seen)
+    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MAX_CALLS else run.seen)
     if not SIZED.isdisjoint(groups):
         calls += (f"{OPERATIONS} {run.seen.operations}",)
     if not intact(__name__, module_of(case.probe)):

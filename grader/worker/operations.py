@@ -73,6 +73,7 @@ GROUPS = {
     "table": OUT_OF_TORCH,
 }
 SIZED = frozenset({"table"})  # the groups with which sizes are looked at, too
+MAX_CALLS = 20_000  # that are sent of one case; of more, each name once
 OPERATIONS = "operations"  # before their number, among the calls: how many of torch's ran, where sizes are looked at
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset(

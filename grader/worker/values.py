@@ -193,8 +193,9 @@ def _describe(value: Any, depth: int) -> Part:
     if isinstance(value, (int, float, number)) and not isinstance(value, (complex, complexfloating)):
         scalar = array(value)
         if scalar.dtype.kind in "iuf":
-            return Part("number", scalar, name_of(scalar.dtype))
-        return Part("other", text=f"integer of {len(str(value))} digits")
+            return _describe_array(scalar, "number")
+        if isinstance(value, int):
+            return Part("other", text=f"integer of {len(str(value))} digits")
     if isinstance(value, (Fraction, Decimal)):
         return Part("number", array(float(value)), "float64")
     if is_tensor(value):
@@ -218,7 +219,7 @@ def name_of(dtype: np.dtype) -> str:
     return dtype.name
 
 
-def _describe_array(value: np.ndarray) -> Part:
+def _describe_array(value: np.ndarray, part_kind: str = "ndarray") -> Part:
     kind = value.dtype.kind
     if kind not in "biuf":
         numbers = "complex numbers" if kind == "c" else value.dtype.name
@@ -229,7 +230,7 @@ def _describe_array(value: np.ndarray) -> Part:
     plain = array(ndarray.__array__(value), subok=False, order="C")
     if plain.dtype.itemsize > 8:  # long double: no other machine need know it
         plain, dtype = plain.astype(float64), "float64"
-    return Part("ndarray", plain, dtype)
+    return Part(part_kind, plain, dtype)
 
 
 def _describe_tensor(value: Any) -> Part:

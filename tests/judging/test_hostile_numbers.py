@@ -15,6 +15,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED, Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
+from grader.judging.compare import Compared
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
@@ -22,6 +23,7 @@ from grader.reports.gradebook import Gradebook
 from grader.reports.report_files import files
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT, WHOLE_GRID
+from tests.toy import EXERCISE
 
 NAN, INF = np.nan, np.inf
 FILLS = (
@@ -138,11 +140,12 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
     for fill in FILLS:
         with np.errstate(all="ignore"):
             got = recast(dtype, fill)(Part("ndarray", want, "float64")).array
-        have = {"result": Part("ndarray", got, dtype)}
+        right, theirs = (
+            Observation({"result": part}) for part in (Part("ndarray", want, "float64"), Part("ndarray", got, dtype))
+        )
+        one = Compared(EXERCISE, Case("a", "a", (got,), names=("x",)), right, theirs)
         with np.errstate(all="ignore"):  # as judge() has it
-            tables = evidence.tables(
-                Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have
-            )
+            tables = evidence.tables(one)
         verdicts.append(Verdict("softmax", "failed", "It differs.", "values", tables=tables))
     show(*verdicts)
     assert capfd.readouterr().err == ""

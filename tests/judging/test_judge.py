@@ -11,6 +11,7 @@ import pytest
 from grader.course.spec import Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
+from grader.judging.compare import Compared
 from grader.judging.judge import _Judgement, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
@@ -244,12 +245,16 @@ def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
     assert {table.role for table in verdict.tables} == {"input", "actual"}
 
 
+def compared(case, right, theirs):
+    return Compared(toy.EXERCISE, case, Observation(right), Observation(theirs))
+
+
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():
     want = {"result": describe(np.array([1.0, 2.0, 3.0]))}
     case = Case("vector", "a vector", (np.arange(3.0),), names=("x",))
-    assert [table.role for table in evidence.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
     roles = ["input", "expected", "actual", "difference"]
-    assert [table.role for table in evidence.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles
+    for result, shown in (([1.0, 2.0, 3.0], ["input"]), ([1.0, 2.0, 4.0], roles)):
+        assert [table.role for table in evidence.tables(compared(case, want, {"result": describe(result)}))] == shown
 
 
 def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
@@ -280,16 +285,18 @@ def test_a_property_draws_the_part_that_it_read():
     parts = {"output": describe(np.zeros((2, 2))), "weights": describe(np.full((2, 3), 0.5))}
     reading = evidence.Reading({name: part.array for name, part in parts.items()})
     assert reads_weights(None, reading) and reading.last == "weights"
-    shown = evidence.tables(Case("c", "c"), parts, {**parts, "weights": describe(np.full((2, 3), 0.25))}, reading.last)
+    other = {**parts, "weights": describe(np.full((2, 3), 0.25))}
+    shown = evidence.tables(compared(Case("c", "c"), parts, other), reading.last)
     assert {table.name for table in shown} == {"weights"}
 
 
 def test_two_runs_that_are_compared_stand_side_by_side():
-    before, after = (
-        Case(key, key, (np.array([[1.0, 2.0], [3.0, last]]),), names=("x",)) for key, last in (("a", 4.0), ("b", 9.0))
-    )
-    parts = [{"result": replace(describe(np.array([1.0, out])), role="returned")} for out in (0.0, 5.0)]
-    shown = evidence.runs((before, after), parts[0], tuple(parts), "result")
+    def run(key, last, out):
+        case = Case(key, key, (np.array([[1.0, 2.0], [3.0, last]]),), names=("x",))
+        parts = {"result": replace(describe(np.array([1.0, out])), role="returned")}
+        return compared(case, parts, parts)
+
+    shown = evidence.runs(run("a", 4.0, 0.0), run("b", 9.0, 5.0), "result")
     assert [(table.name, table.role, table.mark) for table in shown] == [
         ("x, first run", "input", (1, 1)),
         ("x, second run", "input", (1, 1)),
@@ -302,12 +309,12 @@ def test_two_runs_that_are_compared_stand_side_by_side():
 def test_a_claim_is_told_in_words_and_never_drawn():
     claim = {"the mask is a buffer": Part("bool", np.array(True), "bool", role="flag")}
     came = {"the mask is a buffer": Part("bool", np.array(False), "bool", role="flag")}
-    assert evidence.tables(Case("c", "c"), claim, came, "the mask is a buffer") == ()
+    assert evidence.tables(compared(Case("c", "c"), claim, came), "the mask is a buffer") == ()
 
 
 def test_a_difference_within_the_tolerance_is_white():
     one, other = {"result": describe(np.array([1.0, 2.0]))}, {"result": describe(np.array([1.0 + 1e-9, np.nan]))}
-    difference = evidence.tables(Case("c", "c"), one, other, "result", (1e-4, 1e-5))[-1].array
+    difference = evidence.tables(compared(Case("c", "c"), one, other), "result")[-1].array
     assert difference[0] == 0 and np.isnan(difference[1])
 
 
@@ -351,7 +358,9 @@ def test_what_was_printed_and_warned_is_shown_folded():
 def test_of_two_runs_the_item_is_shown_whose_inputs_did_not_change():
     x = np.zeros((2, 2, 2))
     other = x + np.array([1.0, 0.0])[:, None, None]
-    cases = tuple(Case(key, key, (array,), names=("x",)) for key, array in (("a", x), ("b", other)))
-    parts = [{"output": describe(array)} for array in (x, x + np.array([9.0, 0.5])[:, None, None])]
-    shown = evidence.runs(cases, parts[0], tuple(parts), "output")
+    outputs = x, x + np.array([9.0, 0.5])[:, None, None]
+    cases = (Case(key, key, (array,), names=("x",)) for key, array in (("a", x), ("b", other)))
+    parts = [{"output": describe(array)} for array in outputs]
+    runs = (compared(case, parts[0], out) for case, out in zip(cases, parts, strict=True))
+    shown = evidence.runs(*runs, "output")
     assert [table.mark for table in shown] == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)]

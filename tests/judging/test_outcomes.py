@@ -10,6 +10,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.judging import outcomes
 from grader.judging.baseline import baseline_of
+from grader.judging.compare import Compared
 from grader.judging.judge import judge
 from tests.live import from_cells
 
@@ -43,9 +44,14 @@ def changed(observation, change):
     )
 
 
+def compared(exercise, actual):
+    specification = open_course().exercise(exercise)
+    work = baseline_of(specification, SEED)
+    return {i: Compared(specification, work.cases[i], work.expected[i], one) for i, one in actual.items()}
+
+
 def found(exercise, actual):
-    work = baseline_of(open_course().exercise(exercise), SEED)
-    symptom = outcomes.symptom(open_course().exercise(exercise), work.cases, work.expected, actual)
+    symptom = outcomes.symptom(open_course().exercise(exercise), compared(exercise, actual))
     return [symptom] if symptom else []
 
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from grader.course.course import open_course
 from grader.course.spec import Case
+from grader.judging.compare import Compared
 from grader.judging.evidence import tables
 from grader.judging.judge import judge
-from grader.worker.values import Part
+from grader.worker.values import Observation, Part
 from tests.live import from_cells
 
 
@@ -98,7 +99,9 @@ def test_a_property_of_other_shapes_is_not_said_to_hold():
 def test_a_difference_from_infinity_is_infinite_and_one_that_is_seen_is_not_nothing():
     expected = {"m": Part("tensor", np.array([-np.inf, -np.inf, 1.0, 2.0]), "float64", role="returned")}
     actual = {"m": Part("tensor", np.array([0.0, -np.inf, 1.001, 2.0 + 1e-9]), "float64", role="returned")}
-    difference = tables(Case("key", "title"), expected, actual, "m", (0.0, 0.01))[-1]
+    case = Case("key", "title", rtol=0.0, atol=0.01)
+    both = Compared(open_course().exercise("merge_partial"), case, Observation(expected), Observation(actual))
+    difference = tables(both, "m")[-1]
     assert difference.role == "difference"
     assert difference.array[0] == np.inf and difference.array[1] == 0 and difference.array[3] == 0
     assert 0 < difference.array[2] < 1e-300  # written ~0

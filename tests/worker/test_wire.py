@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from grader.course.spec import Case
 from grader.worker import protocol
+from grader.worker.observe import observe
+from grader.worker.operations import MAX_CALLS
 from grader.worker.values import AtHand, Failure, Observation, Part, Tensor, describe
 
 
@@ -151,6 +154,25 @@ def test_observations_come_back():
     assert [item.kind for item in back.parts["many"].items] == ["number", "sequence", "other"]
     assert [item.kind for item in back.parts["many"].items[1].items] == ["number", "none", "text", "bool"]
     assert back.parts["t"].dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("value", [np.longdouble("0.5"), [np.longdouble("0.5")], np.array([0.5], np.longdouble)])
+def test_a_long_double_comes_back_as_a_double_which_any_machine_has(value):
+    part = protocol.observation_from_message(through(Observation({"result": describe(value)}))).parts["result"]
+    (part,) = part.items or (part,)
+    assert part.dtype == "float64" and part.array == 0.5
+
+
+@pytest.mark.parametrize("times", [MAX_CALLS - 1, MAX_CALLS, MAX_CALLS + 5])
+def test_however_often_a_watched_operation_ran_what_was_seen_comes_back(times):
+    one = np.ones(1)
+    many = Case("many", "many", (times,), options={"watch": ("einsum", "table")})
+    seen = observe(lambda n: [np.einsum("i,i->", one, one) for _ in range(n)] and one, many)
+    assert protocol.observation_from_message(through(seen)).calls == seen.calls and "einsum 1 1" in seen.calls
+
+
+def test_a_span_of_time_is_told_as_what_it_is():
+    assert describe(np.timedelta64(5)).text == "timedelta64" and describe(10**30).text == "integer of 31 digits"
 
 
 def test_failures_come_back_and_long_texts_are_cut():
