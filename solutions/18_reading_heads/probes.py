@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+import math
 from typing import Any
 
+import torch
 from numpy import array, int64
-from torch import ones_like, softmax
 from torch.nn import Linear, Module
 
 from grader.worker.originals import BUILTINS, of_torch
@@ -30,11 +30,11 @@ class Attention(Module):
         self.num_heads, self.max_len = num_heads, max_len
         self.qkv, self.proj = Linear(d_model, 3 * d_model, bias=False), Linear(d_model, d_model, bias=False)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-        scores = q @ k.mT / sqrt(q.shape[-1])
-        weights = softmax(scores.masked_fill(ones_like(scores).triu(1) > 0, -inf), dim=-1)
-        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        return self.proj((scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
 
 
 def attention(x: Any, run: Run) -> Any:

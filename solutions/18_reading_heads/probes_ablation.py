@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf, sqrt
 from typing import Any
 
 from numpy import array, ndarray
-from torch import arange, int64, zeros
+from torch import arange, int64, ones_like, softmax, zeros
 from torch.nn import GELU, Embedding, LayerNorm, Linear, Module, ModuleList, Sequential
 
 from grader.worker.originals import BUILTINS, entries, of_torch
 from grader.worker.probes import Run, build, call_function, mark_result
-
-from .probes import Attention
 
 __builtins__ = BUILTINS
 
@@ -19,11 +18,25 @@ T = of_torch()
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-class Block(Module):
-    def __init__(self, d_model: int, num_heads: int, max_len: int) -> None:
+class Attention(Module):
+    """Causal attention by lesson 09's contract; `proj` is called as a module."""
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
-        self.ln1, self.attn = LayerNorm(d_model), Attention(d_model, num_heads, max_len)
-        self.ln2 = LayerNorm(d_model)
+        self.num_heads = num_heads
+        self.qkv, self.proj = Linear(d_model, 3 * d_model, bias=False), Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.mT / sqrt(q.shape[-1])
+        weights = softmax(scores.masked_fill(ones_like(scores).triu(1) > 0, -inf), dim=-1)
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Block(Module):
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.ln1, self.attn, self.ln2 = LayerNorm(d_model), Attention(d_model, num_heads), LayerNorm(d_model)
         self.mlp = Sequential(Linear(d_model, 4 * d_model), GELU(), Linear(4 * d_model, d_model))
 
     def forward(self, x: Any) -> Any:
@@ -39,7 +52,7 @@ class LanguageModel(Module):
     ) -> None:
         super().__init__()
         self.token, self.position = Embedding(vocabulary, d_model), Embedding(max_len, d_model)
-        blocks = [Block(d_model, num_heads, max_len) for _ in range(layers)]
+        blocks = [Block(d_model, num_heads) for _ in range(layers)]
         self.blocks = Sequential(*blocks) if sequential else ModuleList(blocks)
         self.norm, self.head = LayerNorm(d_model), Linear(d_model, vocabulary, bias=False)
         self.max_len, self.refused = max_len, refused
