@@ -249,7 +249,7 @@ class Diagnosis:
 
     def _show(self, key: Key, i: int) -> Compared:
         if (key, i) not in self._shown:
-            self._shown[key, i] = self.compare(i, observe(self._object(key), self.cases[i]))
+            self._shown[key, i] = self.compare(i, observe(self._object(key), self.cases[i], trusted=True))
         return self._shown[key, i]
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:

@@ -33,11 +33,11 @@ _NOT_OWN = (*LIBRARY_FILES, "<frozen")  # files of code that is no learner's
 _NOWHERE = output.NullText(), output.NullText()  # where standard output and standard error go
 
 
-def observe(candidate: Any, case: Any) -> Observation:
+def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     """What one case shows of a candidate; whatever its code does, this returns.
 
     candidate: the learner's function, class or value. case: a `Case`, or anything with its attributes
-    probe, args, kwargs, options and names. Random generators are seeded before; whoever shares its process with
+    probe, args, kwargs, options and names. trusted: the course's own code, which rebinds no name. Random generators are seeded before; whoever shares its process with
     others puts them back with `same_random_state`.
     KeyboardInterrupt passes through: it is the person at the keyboard.
     """
@@ -68,7 +68,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MAX_CALLS else run.seen)
     if not SIZED.isdisjoint(groups):
         calls += (f"{OPERATIONS} {run.seen.operations}",)
-    if not intact(__name__, module_of(case.probe)):
+    if not trusted and not intact(__name__, module_of(case.probe)):
         calls += (REBOUND,)
     return Observation(
         parts, after=after, calls=calls, printed=output.printed, warned=_warned(raised), largest=run.seen.largest

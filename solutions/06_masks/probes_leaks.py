@@ -66,8 +66,25 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, hidden: float = -i
     return softmax(scores, dim=-1) @ v
 
 
+@cache  # a learner's test calls a candidate hundreds of times
 def _triangle(t: int, diagonal: int = 0) -> Tensor:
     return tril(ones(t, t, dtype=torch.bool), diagonal)
+
+
+@cache
+def _triangle_and_block(t: int, first: int, last: int) -> Tensor:
+    """The tokens from `first` to `last` see each other."""
+    allowed = _triangle(t).clone()
+    allowed[first:last, first:last] = True
+    return allowed
+
+
+@cache
+def _triangle_and_next(t: int, first: int) -> Tensor:
+    """From token `first` on each sees the next, too."""
+    allowed = _triangle(t, 1).clone()
+    allowed[:first] &= _triangle(t)[:first]
+    return allowed
 
 
 def _causal(x: Tensor) -> Tensor:
@@ -96,16 +113,12 @@ def _rounded(x: Tensor, offset: Tensor) -> Tensor:
 
 def _also(x: Tensor, first: int, last: int) -> Tensor:
     """A causal mask, beside which the tokens from `first` to `last` see each other."""
-    allowed = _triangle(len(x))
-    allowed[first:last, first:last] = True
-    return _attend(*_projected(x), allowed)
+    return _attend(*_projected(x), _triangle_and_block(len(x), first, last))
 
 
 def _next_from(x: Tensor, first: int) -> Tensor:
     """Causal up to token `first`; from there on each sees the next, too."""
-    allowed = _triangle(len(x), 1)
-    allowed[:first] &= _triangle(len(x))[:first]
-    return _attend(*_projected(x), allowed)
+    return _attend(*_projected(x), _triangle_and_next(len(x), first))
 
 
 def _heads_over_tokens(x: Tensor) -> Tensor:
