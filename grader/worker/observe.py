@@ -37,8 +37,8 @@ def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     """What one case shows of a candidate; whatever its code does, this returns.
 
     candidate: the learner's function, class or value. case: a `Case`, or anything with its attributes
-    probe, args, kwargs, options and names. trusted: the course's own code, which rebinds no name. Random generators are seeded before; whoever shares its process with
-    others puts them back with `same_random_state`.
+    probe, args, kwargs, options and names. trusted: it is the course's own code, which rebinds no name. Random
+    generators are seeded before; whoever shares its process with others puts them back with `same_random_state`.
     KeyboardInterrupt passes through: it is the person at the keyboard.
     """
     if case.probe != "answer" and not callable(candidate):
