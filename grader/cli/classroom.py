@@ -147,7 +147,7 @@ def _grade(
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         marking = scheme.MarkingScheme.from_settings(about)
         report = class_reports.write_reports(report, marking, options.out, options.folder, learners)
-        journal.finish()
+        journal.finish(one.key for one in learners)
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code
