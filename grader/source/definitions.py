@@ -71,24 +71,6 @@ def defined_names(text: str) -> frozenset[str]:
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
 
 
-def changed_names(statement: ast.stmt) -> set[str]:
-    """Names of what a top-level statement changes without binding a name: by its attributes, its items or a method's call."""
-    changed: list[ast.AST] = []
-    waiting: list[ast.stmt] = [statement]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
-            changed += [node for node in ast.walk(one) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
-        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            called = one.value.func
-            sets = isinstance(called, ast.Name) and called.id in ("setattr", "delattr")
-            changed += one.value.args[:1] if sets else [called] if isinstance(called, ast.Attribute) else []
-        elif not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for part in ("body", "orelse", "handlers", "finalbody", "cases"):
-                waiting += getattr(one, part, ())
-    return {name for node in changed if (name := root(node))}
-
-
 def root(node: ast.AST) -> str:
     """The name at the beginning of `name.a[0].b`, '' where something else stands there."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
