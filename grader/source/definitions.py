@@ -54,6 +54,11 @@ def code_lines(text: str) -> list[str]:
     return re.split(r"\r\n?|\n", text)
 
 
+def first_line(statement: ast.stmt) -> int:
+    """The number of a statement's first line, decorators included, from 0."""
+    return min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]) - 1
+
+
 def normalize(text: str) -> str:
     """A cell's text as it is compared with the course's: without space at the ends of its lines."""
     return "\n".join(map(str.rstrip, text.strip().split("\n")))

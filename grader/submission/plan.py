@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.source.definitions import defined_names, normalize, parse, used_names
+from grader.source.definitions import defined_names, first_line, normalize, parse, used_names
 from grader.source.dependencies import Effects
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
@@ -247,8 +247,7 @@ class _Overlay:
         kept = [""] * len(lines)
         added: set[str] = set()
         for statement in tree.body if tree else ():
-            first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
-            names, effects = names_of(statement), Effects(statement, 0)
+            first, names, effects = first_line(statement), names_of(statement), Effects(statement, 0)
             changed = effects.alters | effects.touches | names.deletes
             written = lines[first : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
