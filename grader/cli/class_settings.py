@@ -160,12 +160,16 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
         table = tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8; save it so.") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or too many brackets
         raise InputError(f"{path} is not TOML: {error}.") from None
     lines = text.splitlines()
+    names: set[str] = set()
     for key, value in table.items():
         try:
             name = _known(key)
+            if name in names:
+                raise InputError(f"{key} is set twice, with dashes and with underscores; keep one of them")
+            names.add(name)
             setting = _read(OPTIONS[name], value)
         except (InputError, argparse.ArgumentTypeError) as error:
             quoted = re.findall(r"'[^']*'", str(error))
