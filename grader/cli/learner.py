@@ -9,29 +9,17 @@ from pathlib import Path
 
 from grader.cli.arguments import chosen_lessons, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
-from grader.course import references
 from grader.course.course import open_course
 from grader.util.errors import InputError
-from grader.util.words import did_you_mean
 
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
 
 def run_explain(options: argparse.Namespace) -> int:
-    from grader.reports.text import explanation
+    from grader.notebook.hints import explain
 
-    if options.id in open_course().exercise_names():
-        from grader.notebook.hints import explain
-
-        print(explain(options.id))
-        return PASSED
-    ids = open_course().mistake_ids()
-    for id in ids:
-        if id.lower() == options.id.lower():
-            print(explanation(references.explain(open_course(), id)))
-            return PASSED
-    near = did_you_mean(options.id.upper(), ids, "a verdict shows the ids that it found.")
-    raise InputError(f"no mistake is called {options.id!r}{near}")
+    print(explain(options.id, call="`grader explain`"))
+    return PASSED
 
 
 def run_reset(options: argparse.Namespace) -> int:

@@ -213,7 +213,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
         (["reset", "01_tyo"], "did you mean 01_toy"),
         (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
         (["update", "--folder", "{empty}"], "contains no notebook of the course"),
-        (["explain", "QQ99"], "no mistake is called 'QQ99'"),
+        (["explain", "QQ99"], "No mistake has the id 'QQ99'. `grader explain` lists all of them."),
         (["grad", "x"], "invalid choice"),
     ],
 )
@@ -251,6 +251,8 @@ def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
     monkeypatch.setattr(open_course(), "mistake_ids", lambda: ("TY1",))
     assert main(["explain", "ty1"]) == 0
     assert "TY1" in capsys.readouterr().out
+    for what in (["row_sums"], ["01"], []):
+        assert main(["explain", *what]) == 0 and "TY1" in capsys.readouterr().out
 
 
 def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys):
