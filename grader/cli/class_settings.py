@@ -38,7 +38,7 @@ def resolve_settings(
     Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
     from grader.grading.class_folder import choose_lessons
     from grader.grading.dask_pool import course_digest
-    from grader.grading.scheme import MarkingScheme
+    from grader.grading.scheme import DEFAULTS
     from grader.sandbox.sandbox import TIMEOUT_S
 
     where = _fill(options)
@@ -59,7 +59,7 @@ def resolve_settings(
         "core": None,
         "follow_through": None,
         "seed_per_learner": False,
-        **MarkingScheme().settings(),
+        **DEFAULTS,
         **earlier,
         **named,
     }
@@ -86,7 +86,7 @@ def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
     from grader.grading.marks import read_weights
-    from grader.grading.scheme import MarkingScheme
+    from grader.grading.scheme import DEFAULTS
 
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
     named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
@@ -99,8 +99,7 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
         "roster": roster,
     }
     del named["course"], named["isolation"]  # of which the run itself says what they are
-    plain = MarkingScheme().settings()
-    named = {key: plain.get(key) if value == NONE else value for key, value in named.items() if value is not None}
+    named = {key: DEFAULTS.get(key) if value == NONE else value for key, value in named.items() if value is not None}
     return json.loads(json.dumps(named))  # as the journal gives it back
 
 
