@@ -20,7 +20,13 @@ from grader.cli.exits import say
 from grader.cli.options import CLASS, OF_THE_CALL, OF_THE_RUN, Option
 from grader.course.course import open_course
 from grader.course.spec import SEED
+from grader.grading.class_folder import choose_lessons
+from grader.grading.dask_pool import course_digest
+from grader.grading.marks import read_weights
+from grader.grading.scheme import DEFAULTS
+from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.discover import POLICY
+from grader.submission.roster import read_roster
 from grader.util.errors import InputError
 from grader.util.words import did_you_mean, join_names
 
@@ -36,11 +42,6 @@ def resolve_settings(
     with, else the defaults. set_by says of each setting where it was set.
 
     Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
-    from grader.grading.class_folder import choose_lessons
-    from grader.grading.dask_pool import course_digest
-    from grader.grading.scheme import DEFAULTS
-    from grader.sandbox.sandbox import TIMEOUT_S
-
     where = _fill(options)
     named = _named_settings(options, [one.name for one in learners])
     before = earlier.get("set_by", {})
@@ -85,9 +86,6 @@ def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
-    from grader.grading.marks import read_weights
-    from grader.grading.scheme import DEFAULTS
-
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
     named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
     named |= {
@@ -104,8 +102,6 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.submission.roster import read_roster
-
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     if options.roster in (None, NONE):

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader.cli.class_reports import JOURNAL, OVERRIDES
 from grader.cli.exits import PASSED, say
 from grader.course.course import open_course
 from grader.util.errors import InputError
@@ -30,6 +29,7 @@ def run_room(options: argparse.Namespace) -> int:
 
 
 def run_mark(options: argparse.Namespace) -> int:
+    from grader.cli.class_reports import JOURNAL, OVERRIDES
     from grader.grading.marking import Marking, serve
 
     marking = Marking(open_course(), options.results / JOURNAL, options.results / OVERRIDES)

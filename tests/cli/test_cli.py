@@ -268,16 +268,16 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
 
 
 def test_a_full_disk_costs_one_report_and_not_the_others(half, tmp_path, monkeypatch, capsys):
-    import grader.util.files
+    from grader.cli import grade
 
-    real = grader.util.files.write_atomically
+    real = grade.write_atomically
 
     def full(path, content):
         if path.suffix == ".json":
             raise OSError(28, "No space left on device")
         real(path, content)
 
-    monkeypatch.setattr(grader.util.files, "write_atomically", full)
+    monkeypatch.setattr(grade, "write_atomically", full)
     files = ["--json", str(tmp_path / "a.json"), "--markdown", str(tmp_path / "a.md")]
     assert main(["grade", str(half), *files]) == 2
     seen = capsys.readouterr()
