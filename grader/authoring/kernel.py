@@ -1,7 +1,7 @@
 """Runs the code cells of a notebook in a fresh kernel of this interpreter and collects what they show.
 
-jupyter_client's blocking calls alone, and so not nbclient: with asyncio's sockets a message that is there may go unnoticed
-until the time-out (seen with pyzmq 27.3), and a build that takes 10 seconds took 190.
+jupyter_client's blocking calls alone: nbclient, which puts the messages together, is not let wait for them. With asyncio's sockets a
+message that is there may go unnoticed until the time-out (seen with pyzmq 27.3), and a build that takes 10 seconds took 190.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from grader.util import libraries
 
 START_TIMEOUT_S = 120
 CELL_TIMEOUT_S = 180
-SHOWN = ("stream", "display_data", "execute_result", "error")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What differs from one run, or one machine, to the next and tells a reader nothing: (a sign of it, all of it, instead).
 # The sign is looked for first: a picture's base64 is one word of a hundred thousand characters.
@@ -72,7 +71,13 @@ class Kernel:
 
     def run(self, code: str, timeout_s: float, store_history: bool = True) -> CellOutputs:
         """Runs one cell. Returns: (execution count, outputs in nbformat's form). Raises: KernelError."""
-        collected = _Outputs()
+        from nbclient.client import NotebookClient
+        from nbclient.exceptions import CellExecutionComplete
+
+        v4 = libraries.import_nbformat().v4
+        cell = v4.new_code_cell(code)
+        reader = NotebookClient(v4.new_notebook(cells=[cell]), record_timing=False)
+        reader.kc, reader.clear_before_next_output = self._client, False  # as its own way of running a cell sets them
         request = self._client.execute(code, allow_stdin=False, store_history=store_history)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -85,9 +90,10 @@ class Kernel:
             if time.monotonic() > deadline:
                 raise KernelError(f"this cell is still running after {timeout_s:g} s.")
             if message["parent_header"].get("msg_id") == request:
-                if message["content"].get("execution_state") == "idle":
-                    return collected.count, collected.outputs
-                collected.add(message)
+                try:
+                    reader.process_message(message, cell, 0)
+                except CellExecutionComplete:
+                    return cell.execution_count, _joined(cell.outputs)
 
     def quoted_value(self, quote: str, timeout_s: float) -> dict[str, Any]:
         """What prose quotes by {{ quote }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
@@ -97,58 +103,15 @@ class Kernel:
         return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
 
 
-class _Outputs:
-    """Puts messages together as a notebook stores them."""
-
-    def __init__(self) -> None:
-        self.count: int | None = None
-        self.outputs: list[dict[str, Any]] = []
-        self._named: dict[str, list[dict[str, Any]]] = {}  # what a later message may draw over, by display id
-        self._clear_next = False
-        self._output_widgets: set[str] = set()  # ids of ipywidgets' Output
-        self._capturing: set[str] = set()  # those that take what is shown now
-
-    def add(self, message: dict[str, Any]) -> None:
-        kind, content = message["msg_type"], message["content"]
-        if kind == "execute_input":
-            self.count = content["execution_count"]
-        elif kind.startswith("comm_"):
-            self._add_comm(kind, content)
-        elif self._capturing:
-            return  # shown by a control, not by the cell
-        elif kind == "clear_output":
-            self._clear_next = content.get("wait", False)
-            if not self._clear_next:
-                self.outputs.clear()
-        elif kind == "update_display_data":
-            for output in self._named.get(_display_id(content), ()):
-                output.update(data=content["data"], metadata=content["metadata"])
-        elif kind in SHOWN:
-            self._add_output(message)
-
-    def _add_output(self, message: dict[str, Any]) -> None:
-        if self._clear_next:
-            self.outputs.clear()
-            self._clear_next = False
-        output = libraries.import_nbformat().v4.output_from_msg(message)
-        before = self.outputs[-1] if self.outputs else {}
-        if output["output_type"] == "stream" and before.get("name") == output["name"]:
-            before["text"] += output["text"]  # where a kernel cuts a stream is chance
+def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The outputs, pieces of one stream put together: where a kernel cuts it is chance."""
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        if output["output_type"] == "stream" and joined and joined[-1].get("name") == output["name"]:
+            joined[-1]["text"] += output["text"]
         else:
-            self.outputs.append(output)
-            self._named.setdefault(_display_id(message["content"]), []).append(output)
-
-    def _add_comm(self, kind: str, content: dict[str, Any]) -> None:
-        comm, state = content["comm_id"], content.get("data", {}).get("state", {})
-        if kind == "comm_open" and state.get("_model_name") == "OutputModel":
-            self._output_widgets.add(comm)
-        if comm in self._output_widgets and "msg_id" in state:
-            (self._capturing.add if state["msg_id"] else self._capturing.discard)(comm)
-
-
-def _display_id(content: dict[str, Any]) -> str:
-    """'' for what has none; a message that draws over something always has one."""
-    return content.get("transient", {}).get("display_id", "")
+            joined.append(output)
+    return joined
 
 
 def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIMEOUT_S) -> Outputs:

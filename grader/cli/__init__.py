@@ -10,10 +10,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from grader.cli import author, classroom, collect, grade, learner, options as takes, servers
+from grader.cli import options as takes
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
@@ -21,31 +22,32 @@ from grader.util.errors import AuthorError, InputError
 from grader.util.libraries import explain_error
 from grader.util.threads import use_one_thread
 
-COMMANDS = (  # as `grader --help` lists them; JUDGES: those of which this process judges, or starts what does
-    ("grade", grade.run, takes.GRADE, "grade notebooks in a process of their own"),
-    ("collect", collect.run, takes.COLLECT, "sort a learning platform's download into one folder per learner"),
-    ("class", classroom.run, takes.CLASS, "grade a folder of learners and write every report"),
-    ("mark", servers.run_mark, takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
-    ("watch", servers.run_watch, takes.WATCH, "grade again whatever is saved, and show what to do next"),
+# As `grader --help` lists them, each with the function that runs it; JUDGES: those of which this process judges, or starts what does.
+COMMANDS = (
+    ("grade", "grade.run", takes.GRADE, "grade notebooks in a process of their own"),
+    ("collect", "collect.run", takes.COLLECT, "sort a learning platform's download into one folder per learner"),
+    ("class", "classroom.run", takes.CLASS, "grade a folder of learners and write every report"),
+    ("mark", "servers.run_mark", takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
+    ("watch", "servers.run_watch", takes.WATCH, "grade again whatever is saved, and show what to do next"),
     (
         "room",
-        servers.run_room,
+        "servers.run_room",
         takes.ROOM,
         "open a room that learners join from their notebooks, and show it live on a page",
     ),
-    ("release", author.run_release, takes.RELEASE, "write a folder to hand out to learners, checked for solutions"),
-    ("build", author.run_build, takes.BUILD, "make notebooks and teaching notes from solutions/NN_lesson/"),
-    ("audit", author.run_audit, takes.AUDIT, "prove that lessons and their specifications keep the rules"),
-    ("explain", learner.run_explain, takes.EXPLAIN, "explain a mistake at length, or list those of an exercise"),
-    ("progress", learner.run_progress, [takes.FOLDER], "show what has passed, and what comes next"),
+    ("release", "author.run_release", takes.RELEASE, "write a folder to hand out to learners, checked for solutions"),
+    ("build", "author.run_build", takes.BUILD, "make notebooks and teaching notes from solutions/NN_lesson/"),
+    ("audit", "author.run_audit", takes.AUDIT, "prove that lessons and their specifications keep the rules"),
+    ("explain", "learner.run_explain", takes.EXPLAIN, "explain a mistake at length, or list those of an exercise"),
+    ("progress", "learner.run_progress", [takes.FOLDER], "show what has passed, and what comes next"),
     (
         "reset",
-        learner.run_reset,
+        "learner.run_reset",
         takes.RESET,
         "restore a lesson, or the cell of one exercise; the old notebook is kept",
     ),
-    ("update", learner.run_update, takes.UPDATE, "put your cells into this version of the lessons"),
-    ("doctor", learner.run_doctor, takes.DOCTOR, "say what this computer lacks for the course, and how to fix it"),
+    ("update", "learner.run_update", takes.UPDATE, "put your cells into this version of the lessons"),
+    ("doctor", "doctor.run", takes.DOCTOR, "say what this computer lacks for the course, and how to fix it"),
 )
 JUDGES = ("grade", "class", "watch", "audit")
 
@@ -55,12 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console that lacks a sign shows '?' and does not stop us
             stream.reconfigure(errors="replace")
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        _take_course(sys.argv[1:] if arguments is None else arguments)
-        options = parser().parse_args(arguments)
-        if getattr(options, "judges", False):
+        _take_course(given)
+        options = parser().parse_args(given or ["--help"])
+        if options.judges:
             use_one_thread()
-        return options.run(options)
+        module, _, function = options.run.partition(".")
+        return getattr(import_module(f"grader.cli.{module}"), function)(options)
     except SystemExit as ending:  # argparse: --help, --version, or a wrong call
         return ending.code if isinstance(ending.code, int) else BAD_INPUT
     except InputError as error:
@@ -112,8 +116,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="show the version and the lessons that it knows, and exit"
     )
-    parser.set_defaults(run=lambda options: _print_help(parser))  # `grader` alone
-    commands = parser.add_subparsers(metavar="COMMAND")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, run, options, what in COMMANDS:
         command = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         command.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
@@ -121,11 +124,6 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(*option.flags, **option.details)
         command.set_defaults(run=run, judges=name in JUDGES)
     return parser
-
-
-def _print_help(parser: argparse.ArgumentParser) -> int:
-    parser.print_help()
-    return PASSED
 
 
 class _Version(argparse.Action):

@@ -10,6 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from grader.authoring import teaching
+from grader.authoring.audit import audit, render
+from grader.authoring.build import build, stale
+from grader.authoring.release import release
 from grader.cli.arguments import chosen_lessons
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
 from grader.course import index
@@ -25,14 +29,11 @@ def run_build(options: argparse.Namespace) -> int:
         return _check_builds(chosen_lessons(options.lessons))
     open_course().write_index()  # first: it may be a new lesson that is to be built
     names = chosen_lessons(options.lessons)
-    from grader.authoring import teaching
-    from grader.authoring.build import build
-
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
-    build = partial(build, anew=options.anew)
-    well = [_build_all(shared, build, options.jobs), _build_all(alone, build, 1)]
+    write = partial(build, anew=options.anew)
+    well = [_build_all(shared, write, options.jobs), _build_all(alone, write, 1)]
     teaching.write_overview(open_course())
     if len(names) > 1:
         print(f"{len(names)} lessons in {time.perf_counter() - started:.0f} s", file=sys.stderr)
@@ -40,9 +41,6 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    from grader.authoring import teaching
-    from grader.authoring.build import stale
-
     problems = ["solutions/index.json is older than the specifications."] * open_course().index_is_stale()
     problems += ["docs/teaching/README.md is older than the lessons."] * teaching.overview_is_stale(open_course())
     for name in names:
@@ -58,13 +56,13 @@ def _check_builds(names: Sequence[str]) -> int:
     return PASSED
 
 
-def _build_all(names: Sequence[str], build: Callable[[Course, str], None], jobs: int) -> bool:
+def _build_all(names: Sequence[str], write: Callable[[Course, str], None], jobs: int) -> bool:
     """Builds lessons, so many at a time, and tells of each as it ends. Returns: whether all went well."""
 
     def one(name: str) -> bool:
         started = time.perf_counter()
         try:
-            build(open_course(), name)
+            write(open_course(), name)
         except AuthorError as error:
             print(f"{name}: not built.\n  " + "\n  ".join(map(str, error.problems)), file=sys.stderr, flush=True)
             return False
@@ -77,16 +75,12 @@ def _build_all(names: Sequence[str], build: Callable[[Course, str], None], jobs:
 
 def run_audit(options: argparse.Namespace) -> int:
     index.gather(open_course())  # an id that is used twice, wherever that is
-    from grader.authoring.audit import audit, render
-
     findings = audit(open_course(), chosen_lessons(options.lessons))
     print(render(findings))
     return PASSED if findings.passed else NOT_PASSED
 
 
 def run_release(options: argparse.Namespace) -> int:
-    from grader.authoring.release import release
-
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
     every = open_course().lessons()

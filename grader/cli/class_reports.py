@@ -9,7 +9,12 @@ from typing import Any
 
 from grader.cli.exits import say
 from grader.course.course import open_course
+from grader.grading import lateness, pseudonyms
 from grader.grading.journal import JournalContents
+from grader.grading.marks import apply_overrides, apply_weights, read_overrides
+from grader.reports import attention, canvas, moodle, report_files, returns, sheet, text
+from grader.reports.class_summary import ClassSummary, explain, remarks, ungraded
+from grader.reports.gradebook import Gradebook
 from grader.submission.discover import COLLECTED
 from grader.util.errors import InputError
 from grader.util.files import free_backup_path
@@ -60,12 +65,6 @@ def _backup_note(backup: Path) -> str:
 
 def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
     """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
-    from grader.grading import lateness, pseudonyms
-    from grader.grading.marks import apply_overrides, apply_weights, read_overrides
-    from grader.reports import canvas, moodle, report_files, returns, sheet
-    from grader.reports.class_summary import ClassSummary, ungraded
-    from grader.reports.gradebook import Gradebook
-
     report = apply_weights(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guard(one.key), sheet.guard(one.name)) for one in learners]
     report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
@@ -81,11 +80,11 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     summary = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    remarks = gradebook.remarks(summary)
-    sentences += [*remarks, ungraded(summary), *(book.remark(summary, gradebook) for book in books)]
+    on_one_list = gradebook.remarks(summary)
+    sentences += [*on_one_list, ungraded(summary), *(book.remark(summary, gradebook) for book in books)]
     for sentence in filter(None, sentences):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *remarks))
+    report = replace(report, notes=(*report.notes, *on_one_list))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
     named = not scheme.anonymous
@@ -95,9 +94,6 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
 
 def summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
-    from grader.reports import attention, text
-    from grader.reports.class_summary import ClassSummary, explain, remarks
-
     summary = ClassSummary(report)
     scores = "nobody has a score"
     if summary.mean is not None and summary.median is not None:

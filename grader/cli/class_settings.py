@@ -20,7 +20,13 @@ from grader.cli.exits import say
 from grader.cli.options import CLASS, OF_THE_CALL, OF_THE_RUN, Option
 from grader.course.course import open_course
 from grader.course.spec import SEED
+from grader.grading.class_folder import choose_lessons
+from grader.grading.dask_pool import course_digest
+from grader.grading.marks import read_weights
+from grader.grading.scheme import DEFAULTS
+from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.discover import POLICY
+from grader.submission.roster import read_roster
 from grader.util.errors import InputError
 from grader.util.words import did_you_mean, join_names
 
@@ -36,11 +42,6 @@ def resolve_settings(
     with, else the defaults. set_by says of each setting where it was set.
 
     Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
-    from grader.grading.class_folder import choose_lessons
-    from grader.grading.dask_pool import course_digest
-    from grader.grading.scheme import MarkingScheme
-    from grader.sandbox.sandbox import TIMEOUT_S
-
     where = _fill(options)
     named = _named_settings(options, [one.name for one in learners])
     before = earlier.get("set_by", {})
@@ -59,7 +60,7 @@ def resolve_settings(
         "core": None,
         "follow_through": None,
         "seed_per_learner": False,
-        **MarkingScheme().settings(),
+        **DEFAULTS,
         **earlier,
         **named,
     }
@@ -85,9 +86,6 @@ def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
-    from grader.grading.marks import read_weights
-    from grader.grading.scheme import MarkingScheme
-
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
     named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
     named |= {
@@ -99,14 +97,11 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
         "roster": roster,
     }
     del named["course"], named["isolation"]  # of which the run itself says what they are
-    plain = MarkingScheme().settings()
-    named = {key: plain.get(key) if value == NONE else value for key, value in named.items() if value is not None}
+    named = {key: DEFAULTS.get(key) if value == NONE else value for key, value in named.items() if value is not None}
     return json.loads(json.dumps(named))  # as the journal gives it back
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.submission.roster import read_roster
-
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     if options.roster in (None, NONE):
@@ -160,12 +155,16 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
         table = tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8; save it so.") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or too many brackets
         raise InputError(f"{path} is not TOML: {error}.") from None
     lines = text.splitlines()
+    names: set[str] = set()
     for key, value in table.items():
         try:
             name = _known(key)
+            if name in names:
+                raise InputError(f"{key} is set twice, with dashes and with underscores; keep one of them")
+            names.add(name)
             setting = _read(OPTIONS[name], value)
         except (InputError, argparse.ArgumentTypeError) as error:
             quoted = re.findall(r"'[^']*'", str(error))

@@ -13,24 +13,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grader.cli import class_reports, class_settings
+from grader.cli.class_reports import JOURNAL, OVERRIDES
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.course.course import open_course
+from grader.grading import batch, scheme
+from grader.grading.class_folder import entries, keys_of, plan_resume, same_name_warnings
+from grader.grading.dask_pool import Cluster
+from grader.grading.grade import counted_exercises
+from grader.grading.journal import Journal, accept_settings, from_line, load
+from grader.grading.marks import check_weights, read_overrides
+from grader.reports import text
+from grader.sandbox.isolation import REMEDY, SandboxError
 from grader.util import libraries
 from grader.util.errors import InputError
 from grader.util.words import join_names
 
 
 def run(options: argparse.Namespace) -> int:
-    from grader.cli import class_settings
-    from grader.cli.class_reports import JOURNAL, OVERRIDES, prepare_folder
-    from grader.grading import batch, scheme
-    from grader.grading.class_folder import entries, keys_of, same_name_warnings
-    from grader.grading.grade import counted_exercises
-    from grader.grading.journal import accept_settings, load
-    from grader.grading.marks import check_weights, read_overrides
-    from grader.sandbox.isolation import REMEDY, SandboxError
-
     options.resume = options.resume or options.rescore or bool(options.regrade)
     learners, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, learners)
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     if options.resume:  # what is wrong with them is said before anything is graded
         read_overrides(open_course(), options.out / OVERRIDES)
     _with_torch(about["lessons"])
-    for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
+    for sentence in class_reports.prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
     for sentence in chosen:
         say(sentence)
@@ -100,13 +101,9 @@ def _with_torch(lessons: list[str]) -> None:
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
     if options.scheduler:
-        from grader.grading.dask_pool import Cluster
-
         return Cluster(settings.course, options.scheduler)
-    from grader.grading.batch import LocalPool
-
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return LocalPool(options.jobs or cores, settings.torch, settings.course.probe_texts())
+    return batch.LocalPool(options.jobs or cores, settings.torch, settings.course.probe_texts())
 
 
 def _grade(
@@ -119,12 +116,6 @@ def _grade(
     beside: list[str],
 ) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
-    from grader.cli import class_reports
-    from grader.cli.class_reports import JOURNAL
-    from grader.grading import batch, scheme
-    from grader.grading.class_folder import plan_resume
-    from grader.grading.journal import Journal, from_line
-
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
@@ -147,7 +138,7 @@ def _grade(
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         marking = scheme.MarkingScheme.from_settings(about)
         report = class_reports.write_reports(report, marking, options.out, options.folder, learners)
-        journal.finish()
+        journal.finish(one.key for one in learners)
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code
@@ -156,8 +147,6 @@ def _grade(
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[Any], None]]:
     """A function that tells of each report: in a terminal on one line that is written over, else a line each."""
-    from grader.reports import text
-
     started, over, done = time.monotonic(), sys.stderr.isatty(), 0
 
     def tell(report: Any) -> None:

@@ -8,6 +8,10 @@ from typing import Any
 
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
+from grader.grading.collecting import collection
+from grader.grading.collecting.recognition import recognize
+from grader.grading.collecting.sources import Sources
+from grader.submission.roster import read_roster
 from grader.util.errors import InputError
 from grader.util.words import join_names, pluralize
 
@@ -16,11 +20,6 @@ MOST = 40  # files told that were not placed; collected.csv and the sources have
 
 def run(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
-    from grader.grading.collecting import collection
-    from grader.grading.collecting.recognition import recognize
-    from grader.grading.collecting.sources import Sources
-    from grader.submission.roster import read_roster
-
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     roster = read_roster(options.roster, options.by or "") if options.roster else None

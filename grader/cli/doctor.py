@@ -1,7 +1,8 @@
-"""Says in plain words what this computer has and lacks for the course, and the repair for each lack."""
+"""`grader doctor`: says in plain words what this computer has and lacks for the course, and the repair for each lack."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from grader.cli.exits import NOT_GRADED, NOT_PASSED, PASSED, complain, say
 from grader.course.course import open_course
 from grader.course.course_folder import installed_folder
 from grader.util.libraries import how_to_install, installed
@@ -39,6 +41,25 @@ class Check:
     @property
     def well(self) -> bool:
         return self.optional or not self.repair
+
+
+def run(options: argparse.Namespace) -> int:
+    from grader.notebook.workspace import folder
+
+    if options.isolation:
+        from grader.sandbox.isolation import SandboxError
+
+        try:
+            level, lacking = isolation()
+            print(level)
+            if lacking:
+                say(f"{level}: {lacking}.")  # for people: a script reads only the level
+        except SandboxError as error:
+            return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
+        return PASSED
+    signs = list(examine(folder(None)))
+    print(render(signs))
+    return PASSED if all(sign.well for sign in signs) else NOT_PASSED
 
 
 def examine(folder: Path) -> Iterator[Check]:

@@ -6,13 +6,20 @@ import argparse
 import contextlib
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
+from grader.grading.grade import grade
+from grader.notebook.workspace import session_folder
+from grader.reports import terminal, text
+from grader.reports.class_summary import ClassSummary, ungraded
+from grader.sandbox.sandbox import TooOpen
 from grader.submission import platforms
 from grader.util.errors import InputError
+from grader.util.files import write_atomically
 from grader.util.words import join_names
 
 # Options, each with its module of grader/reports.
@@ -27,12 +34,6 @@ FORMS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    from grader.grading.grade import grade
-    from grader.notebook.workspace import session_folder
-    from grader.reports import terminal, text
-    from grader.reports.class_summary import ClassSummary, ungraded
-    from grader.sandbox.sandbox import TooOpen
-
     if not options.paths:
         own = session_folder()
         if own is None:
@@ -101,19 +102,15 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     One that has nothing to say of a submission that could not be graded is not written, and an older one goes: it would
     be taken for this run's.
     """
-    from importlib import import_module
-
-    from grader.util.files import write_atomically
-
     more = {"visibility": visibility} if form == "gradescope" else {}
     module = import_module(f"grader.reports.{FORMS[form]}")
-    text = module.render(report, **more).rstrip("\n")
+    content = module.render(report, **more).rstrip("\n")
     if file == "-":
-        sys.stdout.write(f"{text}\n" if text else "")
+        sys.stdout.write(f"{content}\n" if content else "")
         return True
     try:
-        if text:
-            write_atomically(Path(file), f"{text}\n")
+        if content:
+            write_atomically(Path(file), f"{content}\n")
         elif Path(file).is_file():
             Path(file).unlink()
     except OSError as error:
@@ -127,8 +124,6 @@ def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bo
 
     everything: whether without --min-score everything is to pass, as for one's own work; of a class nobody asks that.
     """
-    from grader.reports import text
-
     below = []
     if threshold is not None:
         number, percent = threshold

@@ -1,4 +1,4 @@
-"""What learners call: `grader explain`, `progress`, `reset`, `update` and `doctor`."""
+"""What learners call: `grader explain`, `progress`, `reset` and `update`."""
 
 from __future__ import annotations
 
@@ -8,42 +8,32 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from grader.cli.arguments import chosen_lessons, lesson_name
-from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
-from grader.course import references
+from grader.cli.exits import BAD_INPUT, PASSED, complain, harmless
 from grader.course.course import open_course
+from grader.notebook import room_client, workspace
+from grader.notebook.hints import explain
+from grader.notebook.overview import display, table
+from grader.notebook.record import ROOM_FILE, Record, default_path
+from grader.notebook.resetting import demand_code
+from grader.notebook.workspace import folder
 from grader.util.errors import InputError
-from grader.util.words import did_you_mean
+from grader.util.words import join_names
 
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
 
 def run_explain(options: argparse.Namespace) -> int:
-    from grader.reports.text import explanation
-
-    if options.id in open_course().exercise_names():
-        from grader.notebook.hints import explain
-
-        print(explain(options.id))
-        return PASSED
-    ids = open_course().mistake_ids()
-    for id in ids:
-        if id.lower() == options.id.lower():
-            print(explanation(references.explain(open_course(), id)))
-            return PASSED
-    near = did_you_mean(options.id.upper(), ids, "a verdict shows the ids that it found.")
-    raise InputError(f"no mistake is called {options.id!r}{near}")
+    print(explain(options.id, call="`grader explain`"))
+    return PASSED
 
 
 def run_reset(options: argparse.Namespace) -> int:
-    from grader.notebook.resetting import demand_code
-    from grader.notebook.workspace import folder, reset_exercise
-
     what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
     demand_code(what, place, options.confirm, "the same command with `--confirm CODE`")
     if what in open_course().lessons():
         return _change("reset", [what], place)
-    print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))
+    print(harmless(f"{workspace.reset_exercise(what, place)} {_RELOAD}"))
     return PASSED
 
 
@@ -58,11 +48,6 @@ def _lesson(what: str) -> str:
 
 
 def run_progress(options: argparse.Namespace) -> int:
-    from grader.notebook import room_client
-    from grader.notebook.overview import display, table
-    from grader.notebook.record import ROOM_FILE, Record, default_path
-    from grader.notebook.workspace import folder
-
     record = Record(default_path(folder(options.folder).resolve()))
     in_a_room = room_client.status(room_client.current(record.path.with_name(ROOM_FILE)))
     print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
@@ -70,19 +55,14 @@ def run_progress(options: argparse.Namespace) -> int:
 
 
 def run_update(options: argparse.Namespace) -> int:
-    from grader.notebook.workspace import folder, lessons_in
-
     place = folder(options.folder)
-    names = chosen_lessons(options.lessons) if options.lessons else lessons_in(place)
+    names = chosen_lessons(options.lessons) if options.lessons else workspace.lessons_in(place)
     if not names:
         raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
     return _change("update", names, place)
 
 
 def _change(what: str, names: Sequence[str], place: Path) -> int:
-    from grader.notebook import workspace
-    from grader.util.words import join_names
-
     failed, reload = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
@@ -101,23 +81,3 @@ def _change(what: str, names: Sequence[str], place: Path) -> int:
         where = f"Where a tab shows {join_names(reload, 20)}, reload it before you go on"
         print(harmless(f"{where}: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED
-
-
-def run_doctor(options: argparse.Namespace) -> int:
-    from grader.cli.doctor import examine, isolation, render
-    from grader.notebook.workspace import folder
-
-    if options.isolation:
-        from grader.sandbox.sandbox import SandboxError
-
-        try:
-            level, lacking = isolation()
-            print(level)
-            if lacking:
-                say(f"{level}: {lacking}.")  # for people: a script reads only the level
-        except SandboxError as error:
-            return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
-        return PASSED
-    signs = list(examine(folder(None)))
-    print(render(signs))
-    return PASSED if all(sign.well for sign in signs) else NOT_PASSED

@@ -222,7 +222,7 @@ BUILD = [
     Option("--anew", "run the cells also where the stored run is of the same code", **SWITCH),
 ]
 AUDIT = [Option("lessons", "default: all", "LESSON", nargs="*")]
-EXPLAIN = [Option("id", "the id of a mistake, as a verdict shows it, such as SM1, or an exercise", "ID")]
+EXPLAIN = [Option("id", "a mistake's id, such as SM1, an exercise or a lesson (default: everything)", "ID", nargs="?")]
 RESET = [
     Option("what", "a lesson, such as 01, or an exercise, such as softmax_rows", "WHAT"),
     Option("--confirm", "the code that the command gave when it asked; it counts once", "CODE"),

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader.cli.class_reports import JOURNAL, OVERRIDES
 from grader.cli.exits import PASSED, say
-from grader.course.course import IMPORT_LOCK, open_course
+from grader.course.course import open_course
 from grader.util.errors import InputError
 
 tell = partial(print, flush=True)
@@ -30,6 +29,7 @@ def run_room(options: argparse.Namespace) -> int:
 
 
 def run_mark(options: argparse.Namespace) -> int:
+    from grader.cli.class_reports import JOURNAL, OVERRIDES
     from grader.grading.marking import Marking, serve
 
     marking = Marking(open_course(), options.results / JOURNAL, options.results / OVERRIDES)
@@ -71,14 +71,9 @@ def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
         if page is not None and board is not None:
             trouble = page.show(board)
             if trouble:
-                with IMPORT_LOCK:
-                    say(trouble)
+                say(trouble)
         if room is not None:
             yield room
-
-
-# A thread that runs a reference replaces sys.stdout and sys.stderr for that long, under IMPORT_LOCK. Printing takes the same
-# lock; without it a line now and then would be lost.
 
 
 def _in_place(rooms: Iterator[Any]) -> None:
@@ -86,8 +81,7 @@ def _in_place(rooms: Iterator[Any]) -> None:
 
     try:
         for room in rooms:
-            with IMPORT_LOCK:
-                show(open_course(), room)
+            show(open_course(), room)
     finally:
         print(flush=True)
 
@@ -97,7 +91,6 @@ def _line_by_line(rooms: Iterator[Any]) -> None:
 
     last = None
     for room in rooms:
-        with IMPORT_LOCK:
-            for line in lines(open_course(), room, last):
-                tell(line)
+        for line in lines(open_course(), room, last):
+            tell(line)
         last = room

@@ -106,7 +106,7 @@ _sandboxes: dict[int, WarmSandbox] = {}  # by thread
 _zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
-def _warm_sandbox(settings: Settings) -> WarmSandbox:
+def warm_sandbox(settings: Settings) -> WarmSandbox:
     warm = _sandboxes.get(threading.get_ident())
     if warm is None or warm.settings != settings:
         close_sandboxes(threading.get_ident())
@@ -122,7 +122,7 @@ def close_sandboxes(*threads: int) -> None:
 
 
 def isolation_level(settings: Settings) -> str:
-    return _warm_sandbox(settings).sandbox.isolation
+    return warm_sandbox(settings).sandbox.isolation
 
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
@@ -137,7 +137,7 @@ def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
 
 def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
-    warm = _warm_sandbox(settings)
+    warm = warm_sandbox(settings)
     place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
         absent = empty_submission(settings.course, packed.name, packed.path, settings.lessons)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -95,14 +93,8 @@ def course_digest(course: Course) -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for top in (package, course.root / "solutions"):
-        for parts in sorted(_sources(top)):  # as paths are sorted, folder by folder
-            digest.update("/".join(parts).encode() + b"\0" + top.joinpath(*parts).read_bytes())
+        for path in sorted(top.rglob("*.py")):
+            name = path.relative_to(top)
+            if "_course" not in name.parts:  # the course that an installation carries
+                digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _sources(top: Path) -> Iterator[tuple[str, ...]]:
-    """The parts of the path of each source below a folder, but for the course that an installation carries."""
-    for folder, inside, names in os.walk(top):
-        inside[:] = [name for name in inside if name != "_course"]
-        parts = Path(folder).relative_to(top).parts
-        yield from ((*parts, name) for name in names if name.endswith(".py"))

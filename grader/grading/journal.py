@@ -2,8 +2,8 @@
 
 A text file of JSON lines in UTF-8. The first has every setting that changes a mark or a file of the run, contents of files (weights,
 roster) included; 'rescored' has those of the marking scheme that were changed on purpose since. Each further line is a whole
-SubmissionReport with the digest of what was graded; 'finished' ends a run whose reports were written. A line that a kill tore has no
-end and is dropped: that submission is graded again.
+SubmissionReport with the digest of what was graded; 'finished' ends a run whose reports were written, and says who is in them. A line
+that a kill tore has no end and is dropped: that submission is graded again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import base64
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,12 +67,14 @@ class JournalContents:
     """What a journal's file holds.
 
     settings: None where not even its first line is whole. results: the last of each key. finished: whether that run's reports were
-    written. dropped: how many lines could not be read; what they told is graded again. length: of its whole lines.
+    written. absent: keys of the results that are in no report, of learners who left the class. dropped: how many lines could not be read;
+    what they told is graded again. length: of its whole lines.
     """
 
     settings: dict[str, Any] | None = None
     results: dict[str, JournalEntry] = field(default_factory=dict)
     finished: bool = False
+    absent: set[str] = field(default_factory=set)
     dropped: int = 0
     length: int = 0
 
@@ -119,9 +121,9 @@ class Journal(AbstractContextManager["Journal"]):
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def finish(self) -> None:
-        """Notes that the reports of all results were written."""
-        self.add(_line({"finished": True}))
+    def finish(self, keys: Iterable[str]) -> None:
+        """Notes that the reports were written, of these results."""
+        self.add(_line({"finished": list(keys)}))
 
     def close(self) -> None:
         self._file.close()
@@ -161,9 +163,13 @@ def load(path: Path) -> JournalContents:
             try:
                 if line.startswith(RESCORED):
                     contents.settings |= _read(line)["rescored"]
-                elif not contents.finished:
+                elif contents.finished:
+                    reported = _read(line)["finished"]
+                    contents.absent = set() if reported is True else contents.results.keys() - reported
+                else:
                     result = from_line(line)
                     contents.results[result.key] = result
+                    contents.absent.discard(result.key)
             except ValueError:
                 contents.dropped += 1
     if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):

@@ -55,7 +55,8 @@ class Marking:
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
         self.course, self.marks, self.scheme = course, marks, MarkingScheme.from_settings(contents.settings)
-        results = sorted(contents.results.values(), key=lambda one: one.report.name.casefold())
+        present = (one for key, one in contents.results.items() if key not in contents.absent)
+        results = sorted(present, key=lambda one: one.report.name.casefold())
         report = Report(tuple(one.report for one in results), contents.settings["seed"])
         self.report = apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell

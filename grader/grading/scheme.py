@@ -43,11 +43,9 @@ class MarkingScheme:
             own["roster"] = Roster(**roster | texts | {"people": people})
         return cls(**own)
 
-    def settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in KEYS} | {"roster": asdict(self.roster) if self.roster else None}
 
-
-KEYS = tuple(MarkingScheme.__dataclass_fields__)
+DEFAULTS = asdict(MarkingScheme())
+KEYS = tuple(DEFAULTS)
 
 
 def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
@@ -59,8 +57,7 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collec
 
 def summary(settings: Mapping[str, Any]) -> str:
     """The marking scheme in words; '' where it is the course's own."""
-    plain = MarkingScheme().settings()
-    return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
+    return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, DEFAULTS[key]) != DEFAULTS[key])
 
 
 def describe_choices(settings: Mapping[str, Any]) -> str:

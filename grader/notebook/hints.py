@@ -13,7 +13,7 @@ from grader.notebook import verdicts
 from grader.notebook.display import Display, colored, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.target import Target
+from grader.notebook.target import Refusal, Target
 from grader.reports import html, text
 from grader.reports.html import render
 from grader.source.definitions import parse
@@ -53,10 +53,11 @@ def _hint_text(target: Target, level: int) -> str:
 # --- mistakes ---------------------------------------------------------------------------------------------------
 
 
-def explain(query: str | None, current: str | None = None) -> Display:
-    """What explain() answers.
+def explain(query: str | None, current: str | None = None, call: str = "explain()") -> Display:
+    """What explain() answers. Raises: Refusal for an id that the course does not have.
 
     query: an id, two with a plus, an exercise, a lesson's number or name, None for everything. current: the lesson that is unfolded.
+    call: what lists everything.
     """
     course = kernel_course()
     if query in course.exercise_names():
@@ -65,7 +66,7 @@ def explain(query: str | None, current: str | None = None) -> Display:
     if query is not None:
         lessons = tuple(name for name in lessons if str(query) in (name, name[:2], str(int(name[:2]))))[:1]
     if not lessons:
-        return _explain_ids([id.strip() for id in str(query).split("+")])
+        return _explain_ids([id.strip() for id in str(query).split("+")], call)
     titles = {name: f"{name[:2]} · {course.lesson(name).title}" for name in lessons}
     groups = [(titles[name], _ids(course.lesson(name).exercises)) for name in lessons]
     return _list(groups, titles.get(lessons[0] if query is not None else current or "", ""))
@@ -86,7 +87,7 @@ def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Display
     return Display("\n".join(lines), html.explanations(mistakes, unfolded))
 
 
-def _explain_ids(ids: Sequence[str]) -> Display:
+def _explain_ids(ids: Sequence[str], call: str) -> Display:
     known = {id.upper(): id for id in kernel_course().shared_texts()}
     if not all(id.upper() in known for id in ids):  # only then is every lesson imported
         known = {id.upper(): id for id in kernel_course().mistake_ids()}
@@ -95,7 +96,7 @@ def _explain_ids(ids: Sequence[str]) -> Display:
         family = [id for id in known if id.rstrip("0123456789") == unknown.upper().rstrip("0123456789")]  # such as SM
         near = difflib.get_close_matches(unknown.upper(), family or known, n=3, cutoff=0.3)
         nearest = f" Near it: {', '.join(near)}." if near else ""
-        return sentence(f"No mistake has the id {unknown[:60]!r}.{nearest} explain() lists all of them.")
+        raise Refusal(f"No mistake has the id {unknown[:60]!r}.{nearest} {call} lists all of them.")
     mistakes = [references.explain(kernel_course(), known[id.upper()]) for id in ids]
     return Display("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 

@@ -13,7 +13,7 @@ from grader.course.spec import Case
 from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.source.definitions import code_lines, normalize, parse
+from grader.source.definitions import code_lines, first_line, normalize, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
@@ -122,23 +122,18 @@ def _statements(cell: str) -> tuple[Statement, ...]:
         if inner is not None:
             statements += _statements(inner)
         else:
-            statements.append(Statement(_text(node, lines), Effects(node, 0), _first_line(node)))
+            statements.append(Statement(_text(node, lines), Effects(node, 0), first_line(node)))
     return tuple(statements)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
     """The text of a statement, decorators included, and of no other that stands in its lines."""
-    first = _first_line(node)
+    first = first_line(node)
     own = lines[first : node.end_lineno]
     own[-1] = own[-1].encode()[: node.end_col_offset].decode()
     if first == node.lineno - 1:
         own[0] = own[0].encode()[node.col_offset :].decode()
     return "\n".join(own)
-
-
-def _first_line(node: ast.stmt) -> int:
-    """The number of its first line, decorators included, from 0."""
-    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]) - 1
 
 
 def _inner_cell(node: ast.stmt) -> str | None:

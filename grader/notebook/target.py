@@ -16,6 +16,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import own_name, sources
 from grader.source.definitions import normalize
 from grader.source.policy import Sources
+from grader.util.errors import InputError
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
 
@@ -66,7 +67,7 @@ def _value(answer: Any) -> str:
     return f"{type(answer).__name__} {getattr(answer, 'dtype', '')} {value!r}"
 
 
-class Refusal(Exception):
+class Refusal(InputError):
     """An argument that names no exercise; the message is for the learner."""
 
 

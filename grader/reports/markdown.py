@@ -14,6 +14,7 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.reports import text
 from grader.reports.class_summary import ClassSummary, explain, remarks
 from grader.reports.html import STATUS_STYLES
+from grader.util.words import pluralize
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
 _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)
@@ -29,8 +30,10 @@ def render(report: Report) -> str:
     for number, (label, one) in enumerate(zip(summary.labels, report.submissions, strict=True)):
         part = _submission(one, label)
         left -= len(part.encode()) + 2
-        if left < 0 and several:
-            parts.append(f"Of {len(report.submissions) - number} submissions the details did not fit here.")
+        if left < 0:  # of one alone the tables, which say what became of each exercise
+            parts += [_submission(one, label, detailed=False)] * (not several)
+            what = pluralize(len(report.submissions) - number, "submission") if several else "the exercises"
+            parts.append(f"Of {what} the details did not fit here.")
             break
         parts.append(part)
     return "\n\n".join([*parts, text.conditions(report)]) + "\n"
@@ -58,12 +61,13 @@ def escape(string: str) -> str:
     return _LINKS.sub(r"\1&#8203;", plain)
 
 
-def _submission(one: SubmissionReport, label: str) -> str:
-    parts = [f"## {escape(label)} — {escape(text.points(one))}", escape(one.message), *map(_lesson, one.lessons)]
+def _submission(one: SubmissionReport, label: str, detailed: bool = True) -> str:
+    lessons = (_lesson(lesson, detailed) for lesson in one.lessons)
+    parts = [f"## {escape(label)} — {escape(text.points(one))}", escape(one.message), *lessons]
     return "\n\n".join(filter(None, parts))
 
 
-def _lesson(lesson: LessonReport) -> str:
+def _lesson(lesson: LessonReport, detailed: bool) -> str:
     table = ["| exercise | result | points | what |", "|---|---|---:|---|"]
     for verdict in lesson.verdicts:
         result = f"{STATUS_STYLES[verdict.status][0]} {text.STATUS_WORDS[verdict.status]}"
@@ -72,7 +76,8 @@ def _lesson(lesson: LessonReport) -> str:
         )
     parts = [f"### {escape(lesson.name)} — {text.score_text(lesson.score)} of {lesson.max_score}", "\n".join(table)]
     parts += [f"Note: {escape(note)}" for note in text.notes(lesson)]
-    return "\n\n".join([*parts, *(_details(verdict) for verdict in lesson.verdicts if text.has_details(verdict))])
+    parts += [_details(verdict) for verdict in lesson.verdicts if detailed and text.has_details(verdict)]
+    return "\n\n".join(parts)
 
 
 def _details(verdict: Verdict) -> str:

@@ -54,6 +54,11 @@ def code_lines(text: str) -> list[str]:
     return re.split(r"\r\n?|\n", text)
 
 
+def first_line(statement: ast.stmt) -> int:
+    """The number of a statement's first line, decorators included, from 0."""
+    return min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]) - 1
+
+
 def normalize(text: str) -> str:
     """A cell's text as it is compared with the course's: without space at the ends of its lines."""
     return "\n".join(map(str.rstrip, text.strip().split("\n")))
@@ -69,24 +74,6 @@ def defined_names(text: str) -> frozenset[str]:
         names = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
         return frozenset(unicodedata.normalize("NFKC", name) for name in names)
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
-
-
-def changed_names(statement: ast.stmt) -> set[str]:
-    """Names of what a top-level statement changes without binding a name: by its attributes, its items or a method's call."""
-    changed: list[ast.AST] = []
-    waiting: list[ast.stmt] = [statement]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
-            changed += [node for node in ast.walk(one) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
-        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            called = one.value.func
-            sets = isinstance(called, ast.Name) and called.id in ("setattr", "delattr")
-            changed += one.value.args[:1] if sets else [called] if isinstance(called, ast.Attribute) else []
-        elif not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for part in ("body", "orelse", "handlers", "finalbody", "cases"):
-                waiting += getattr(one, part, ())
-    return {name for node in changed if (name := root(node))}
 
 
 def root(node: ast.AST) -> str:

@@ -29,7 +29,7 @@ class Effects:
     """What a top-level statement does to names and takes from them; the tree is not kept.
 
     at: its place among all. gives: names that it binds for certain; may_give: those that it may bind, in a branch, a
-    loop or a function that it defines; alters: names whose attributes or items it sets; touches: names on which it
+    loop or a function that it defines; alters: names whose attributes or items it sets or deletes; touches: names on which it
     calls a method; imports: what each name that it imports, at whatever depth, stands for; reads: global names that are
     read while it runs, and those that its functions read when they are called; outside: names that are no local
     variables here.
@@ -60,12 +60,12 @@ class Effects:
             part = waiting.pop()
             if isinstance(part, (*_DEFINITIONS, ast.Lambda)):
                 continue
-            if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+            if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, (ast.Store, ast.Del)):
                 self.alters.add(root(part))  # `SelfAttention.forward = helper` is part of SelfAttention
             elif isinstance(part, ast.Call):
                 if isinstance(part.func, ast.Attribute):
                     self.touches.add(root(part.func))
-                elif isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
+                elif isinstance(part.func, ast.Name) and part.func.id in ("setattr", "delattr") and part.args:
                     self.alters.add(root(part.args[0]))
             waiting += children(part)
 

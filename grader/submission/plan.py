@@ -18,7 +18,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.source.definitions import changed_names, defined_names, normalize, parse, used_names
+from grader.source.definitions import defined_names, first_line, normalize, parse, used_names
+from grader.source.dependencies import Effects
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
@@ -246,8 +247,9 @@ class _Overlay:
         kept = [""] * len(lines)
         added: set[str] = set()
         for statement in tree.body if tree else ():
-            first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
-            names, written = names_of(statement).binds, lines[first : statement.end_lineno]
+            first, names, effects = first_line(statement), names_of(statement), Effects(statement, 0)
+            changed = effects.alters | effects.touches | names.deletes
+            written = lines[first : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 new = self._new_imports(statement)
                 if not new:
@@ -256,9 +258,9 @@ class _Overlay:
                     shorter = copy.copy(statement)
                     shorter.names = new
                     written = [kept[first] or ast.unparse(shorter)]
-            elif names & self.pristine.given_names or not (names or changed_names(statement) & added):
+            elif names.binds & self.pristine.given_names or not (names.binds or changed & added):
                 continue
-            added |= names - self.pristine.given_names
+            added |= names.binds - self.pristine.given_names
             kept[first : first + len(written)] = written
         return "\n".join(kept) if any(kept) else ""
 

@@ -18,7 +18,7 @@ _EXTRAS = {
     "hatchling": "attention-course[release]",
     "triton": "attention-course[kernel]",
     **dict.fromkeys(
-        ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"),
+        ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "nbclient", "tornado"),
         "attention-course[lab]",
     ),
     **{name: name for name in ("matplotlib", "nbformat", "psutil", "pygments", "safetensors")},

@@ -334,7 +334,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
         with lock:
             running.discard(name)
 
-    monkeypatch.setattr(build, "build", build_one)
+    monkeypatch.setattr(author, "build", build_one)
     assert main(["build", *flags]) == 0
     assert max(beside.values()) == most
     assert {name: beside[name] for name in names if "timeit" in texts[name]} == {"01_some": 1, "04_some": 1}
@@ -353,7 +353,7 @@ def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monk
         if name == "01_some":
             raise AuthorError([LintError("solutions/01_some.py", 3, "no.")])
 
-    monkeypatch.setattr(build, "build", build_one)
+    monkeypatch.setattr(author, "build", build_one)
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "01_some: not built.\n  solutions/01_some.py:3: no." in said and "02_some: built in" in said

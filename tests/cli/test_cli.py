@@ -213,7 +213,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
         (["reset", "01_tyo"], "did you mean 01_toy"),
         (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
         (["update", "--folder", "{empty}"], "contains no notebook of the course"),
-        (["explain", "QQ99"], "no mistake is called 'QQ99'"),
+        (["explain", "QQ99"], "No mistake has the id 'QQ99'. `grader explain` lists all of them."),
         (["grad", "x"], "invalid choice"),
     ],
 )
@@ -251,6 +251,8 @@ def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
     monkeypatch.setattr(open_course(), "mistake_ids", lambda: ("TY1",))
     assert main(["explain", "ty1"]) == 0
     assert "TY1" in capsys.readouterr().out
+    for what in (["row_sums"], ["01"], []):
+        assert main(["explain", *what]) == 0 and "TY1" in capsys.readouterr().out
 
 
 def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys):
@@ -266,16 +268,16 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
 
 
 def test_a_full_disk_costs_one_report_and_not_the_others(half, tmp_path, monkeypatch, capsys):
-    import grader.util.files
+    from grader.cli import grade
 
-    real = grader.util.files.write_atomically
+    real = grade.write_atomically
 
     def full(path, content):
         if path.suffix == ".json":
             raise OSError(28, "No space left on device")
         real(path, content)
 
-    monkeypatch.setattr(grader.util.files, "write_atomically", full)
+    monkeypatch.setattr(grade, "write_atomically", full)
     files = ["--json", str(tmp_path / "a.json"), "--markdown", str(tmp_path / "a.md")]
     assert main(["grade", str(half), *files]) == 2
     seen = capsys.readouterr()

@@ -160,8 +160,8 @@ def test_what_was_added_is_there_when_it_is_opened_again(tmp_path):
     path = begun(tmp_path / "new" / "journal.jsonl", "ada", "bob")
     with Journal(path, SETTINGS) as again:
         assert list(again.results) == ["ada", "bob"] and not again.finished and again.dropped == 0
-        again.finish()
-    assert load(path).finished
+        again.finish(["bob"])
+    assert load(path).finished and load(path).absent == {"ada"}
 
 
 def test_each_result_is_synced_before_the_next(tmp_path, monkeypatch):
@@ -177,10 +177,16 @@ def test_each_result_is_synced_before_the_next(tmp_path, monkeypatch):
 def test_a_later_result_of_a_key_counts_and_opens_a_finished_run(tmp_path):
     path = begun(tmp_path / "journal.jsonl", "ada")
     with Journal(path, SETTINGS) as again:
-        again.finish()
+        again.finish([])
         again.add(to_line(JournalEntry("ada", "d2", "full", report())))
     found = load(path)
-    assert found.results["ada"].digest == "d2" and not found.finished
+    assert found.results["ada"].digest == "d2" and not found.finished and not found.absent
+
+
+def test_a_journal_that_does_not_say_who_is_in_the_reports_has_everybody(tmp_path):
+    path = begun(tmp_path / "journal.jsonl", "ada")
+    path.write_bytes(path.read_bytes() + b'{"finished": true}\n')
+    assert load(path).finished and not load(path).absent
 
 
 def test_a_torn_line_at_any_byte_is_dropped_and_written_over(tmp_path):

@@ -200,6 +200,18 @@ def test_of_one_exercise_only_those_with_something_to_look_at(browser):
     )
 
 
+def test_who_has_left_the_class_is_on_no_page_until_they_are_back(graded, place):
+    out, away, shown = place.parent / "out", place.parent / "ada", []
+    for old, new in ((place / "ada", away), (away, place / "ada")):
+        old.rename(new)
+        assert graded(place, out, "--resume") == 0 and graded.ran == []
+        browser = Browser(out)
+        shown.append((browser.page(), browser.ask("GET", f"{browser.path}1")[0]))
+        browser.stop()
+    assert "ada</a>" not in shown[0][0] and shown[0][1] == 404
+    assert "ada</a>" in shown[1][0] and shown[1][1] == 200
+
+
 def test_a_folder_without_results_is_told(tmp_path, capsys):
     for folder in (tmp_path, tmp_path / "nowhere", ROOT / "README.md"):
         assert main(["mark", str(folder)]) == 2

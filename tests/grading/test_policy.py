@@ -151,6 +151,9 @@ def test_what_is_changed_in_the_file_is_a_change_of_the_run_and_so_is_what_no_lo
         ("[extensions]\nada = 'soon'", "line 2: 'soon' is not a time"),
         ("seed = \n", "class.toml is not TOML: Invalid value (at line 1"),
         ("seed = 1\nseed = 2\n", "class.toml is not TOML: Cannot overwrite a value (at line 2"),
+        (f"seed = {'9' * 5_000}\n", "class.toml is not TOML: "),
+        (f"seed = {'[' * 5_000}\n", "class.toml is not TOML: "),
+        ("follow-through = '50%'\nfollow_through = '20%'\n", "class.toml, line 2: follow_through is set twice"),
         ("roster = 'nowhere.csv'", "nowhere.csv: No such file"),
     ],
 )

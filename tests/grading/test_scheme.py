@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from grader.cli import options, parser
+from grader.cli import class_settings, options, parser
 from grader.course.course import open_course
-from grader.grading import batch, dask_pool
+from grader.grading import batch
 from grader.grading.journal import load
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
@@ -186,7 +186,7 @@ def test_a_continued_run_says_what_it_keeps(run, capsys):
 def test_another_course_or_less_isolation_is_refused(run, capsys, monkeypatch, options):
     assert run() == 0
     with monkeypatch.context() as patch:
-        patch.setattr(dask_pool, "course_digest", lambda course: "another")
+        patch.setattr(class_settings, "course_digest", lambda course: "another")
         assert run(*options) == 2 and "another course, or another version of this one" in capsys.readouterr().err
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "full")
     assert run(*options) == 2

@@ -9,26 +9,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
+from heapq import heappop, heappush
 from pathlib import Path
 
-import psutil
 import pytest
 
-from grader.cli import main, servers
-from grader.course.course import IMPORT_LOCK, open_course
+from grader.cli import main
+from grader.course.course import open_course
+from grader.grading.batch import Settings
+from grader.grading.watch.regrading import MOST_AT_ONCE, Regrading, Task, WatchResult, stamp_of
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watcher, board_of, learners, next_step
-from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint
 from grader.room.board import common_failures
 from grader.room.board_page import content
-from grader.worker import observe
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
+from tests.small_class import left_behind
 
 WRONG = "def row_sums(x):\n    return x.sum(axis=0)"
 LOOP = "def double(x):\n    while True: pass"
@@ -105,15 +106,16 @@ def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
     assert [news.learner for news in room.news] == ["grace"]
 
 
-class ByHand(WorkerThreads):
+class ByHand(Regrading):
     """Grades nothing by itself; `grade_one` says whose turn it is, and what became of it."""
 
-    def add(self, task: Task, threads: int) -> None:
-        self.tasks.put(task)
+    def add(self, task: Task, at_once: int) -> None:
+        heappush(self._waiting, task)
 
     def grade_one(self) -> str:
-        task = self.tasks.get_nowait()
-        self.results.put(WatchResult(task, stamp_of(task.file)))
+        future = Future()
+        self._running[future] = task = heappop(self._waiting)
+        future.set_result(WatchResult(task, stamp_of(task.file)))
         return task.learner.name
 
 
@@ -123,7 +125,7 @@ def test_one_who_saves_all_the_time_keeps_nobody_waiting(watching, tmp_path):
         save(tmp_path / name, toy.solved())
     hers = [save(tmp_path / "eve", toy.solved(), f"{number}.ipynb") for number in range(5)]
     watcher = watching()
-    watcher._threads = by_hand = ByHand(open_course(), (), 7, 2.0)
+    watcher._grading = by_hand = ByHand(Settings(open_course()))
     graded = []
     for save_number in range(15):
         for path in hers:
@@ -239,6 +241,22 @@ def test_ending_in_the_middle_of_a_loop_is_quick_and_leaves_nothing(watching, tm
     assert time.monotonic() - started < 30.0  # half of what the loop has, and a busy machine ends it late
     assert not children()
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_grading_process_that_ends_is_replaced_and_what_it_had_is_graded(watching, tmp_path, busy):
+    save(tmp_path, toy.solved())
+    watcher = watching()
+    until(watcher, idle)
+    if busy:
+        save(tmp_path, toy.solved(double=LOOP))
+        until(watcher, lambda room: room.waiting)
+    for process in watcher._grading._pool._pool._processes.values():
+        process.kill()
+    if not busy:
+        save(tmp_path, toy.solved(double=LOOP))
+    room = until(watcher, lambda room: room.news, 60.0)
+    assert statuses(room) == ["timeout", "passed", "passed"] and room.learners[0].notes == ()
 
 
 def test_a_folder_that_is_away_for_a_moment_costs_nothing(watching, tmp_path, monkeypatch):
@@ -361,49 +379,23 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
             shutil.copy(open_course().root / "solutions" / f"{name}.ipynb", place)
             assert f"{points}/{points} points" in next(process.stdout)
             assert time.monotonic() - saved < 60.0  # about half a second on an idle machine; a busy one takes its time
-            tree = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
             process.send_signal(ending)
             assert process.wait(10) == 0
             assert process.stderr.read() == ""
         finally:
             process.kill()
-    assert not [pid for pid in tree if psutil.pid_exists(pid)]
-    assert list(scratch.iterdir()) == []
+    assert left_behind(scratch) == [] and list(scratch.iterdir()) == []
 
 
 def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     for learner, lesson in (("ada", "01_three_tokens"), ("bob", "06_masks"), ("cyd", "02_softmax")):
         (tmp_path / learner).mkdir()
         shutil.copy(open_course().notebook_path(lesson), tmp_path / learner)
-    # In a process of its own: what is at stake is the import of torch while another thread grades.
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from grader.course.course import open_course\n"
-        "from grader.grading.watch.worker_threads import Task, WorkerThreads\n"
-        "threads, files = WorkerThreads(open_course(), (), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
-        "for number, file in enumerate(files): threads.add(Task((False, 0, number), file.parent, file), 3)\n"
-        "found = [threads.results.get(timeout=100) for file in files]\n"
-        "threads.close()\n"
-        "for one in found: print(*{v.status for v in one.lesson.verdicts})"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=240)
-    assert done.stdout.split() == ["not_started"] * 3, done.stdout + done.stderr
-
-
-def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
-    aside, printed = threading.Event(), threading.Event()
-
-    def runs_a_reference():
-        with IMPORT_LOCK, observe._quiet():
-            aside.set()
-            assert not printed.wait(0.3)  # what is printed waits
-
-    thread = threading.Thread(target=runs_a_reference)
-    thread.start()
-    aside.wait(10)
-    room = WatchedRoom("class", (), alone=False, waiting=0)
-    servers._line_by_line(iter([room]))
-    printed.set()
-    thread.join()
-    assert capsys.readouterr().out
+    grading, files = Regrading(Settings(open_course(), timeout_s=20.0)), sorted(tmp_path.glob("*/*.ipynb"))
+    for number, file in enumerate(files):
+        grading.add(Task((False, 0, number), file.parent, file), MOST_AT_ONCE)
+    found, deadline = [], time.monotonic() + 200
+    while len(found) < len(files) and time.monotonic() < deadline:
+        found += grading.results(1.0)
+    grading.close()
+    assert [{verdict.status for verdict in one.lesson.verdicts} for one in found] == [{"not_started"}] * 3, found

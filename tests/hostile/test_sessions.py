@@ -13,7 +13,7 @@ import pytest
 from grader.course.course import open_course
 from grader.grading import batch, class_folder, grade
 from grader.grading.journal import from_line
-from grader.grading.watch.worker_threads import Task, WorkerThreads
+from grader.grading.watch.regrading import Task, grade_saved
 from grader.sandbox import usage
 from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
@@ -42,8 +42,8 @@ def by_class(folder: Path) -> list[str]:
 
 
 def by_watch(folder: Path) -> list[str]:
-    by_watch.threads.add(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), 1)
-    lesson = by_watch.threads.results.get(timeout=60).lesson
+    settings = batch.Settings(open_course(), timeout_s=3.0)
+    lesson = grade_saved(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), settings).lesson
     return [verdict.status for verdict in lesson.verdicts]
 
 
@@ -54,9 +54,7 @@ def all_three(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
         with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-            by_watch.threads = WorkerThreads(open_course(toy.FOLDER), (), 7, 3.0)
             yield place
-            by_watch.threads.close()
             batch.close_sandboxes()
     assert not set(children()) - set(before)
 

@@ -172,6 +172,13 @@ def test_markdown_of_a_class_fits_a_summary():
     assert "| SM1 | 60 | Softmax ran over the queries" in made
 
 
+def test_markdown_of_one_learner_with_much_to_say_fits_a_summary():
+    wordy = [Verdict(f"exercise_{at}", "failed", "x", details=("word " * 3_000,)) for at in range(84)]
+    made = markdown.render(Report((SubmissionReport("ada", "ada", (lesson("01_x", *wordy),)),), 7))
+    assert len(made.encode()) < 1_000_000 and "Of the exercises the details did not fit here." in made
+    assert "| exercise\\_83 | ✗ failed |" in made and "<details>" not in made
+
+
 def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
     twins = Report(
         tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in (" a", "a", "A\u00ad", "a (2)")), 7

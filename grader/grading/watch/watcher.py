@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,8 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.course.spec import SEED
-from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, WorkerThreads, stamp_of
+from grader.grading.batch import Settings
+from grader.grading.watch.regrading import MOST_AT_ONCE, Regrading, Stamp, Task, WatchResult, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
 from grader.sandbox.sandbox import TIMEOUT_S
@@ -153,7 +153,7 @@ class Watcher:
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
-        self._threads = WorkerThreads(course, lessons, seed, timeout_s)
+        self._grading = Regrading(Settings(course, tuple(lessons) or None, seed=seed, timeout_s=timeout_s))
         self._known: dict[Path, _Known] = {}
         self._alone = True
         self._began = False
@@ -165,11 +165,11 @@ class Watcher:
 
     def close(self) -> None:
         """Ends all grading; no process and no file stays behind."""
-        self._threads.close()
+        self._grading.close()
 
     def poll(self, wait_s: float = POLL_S) -> WatchedRoom | None:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
-        news = tuple(self._take(wait_s))
+        news = tuple(filter(None, map(self._keep, self._grading.results(wait_s))))
         self._scan()
         states = tuple(
             LearnerState(learner_name(learner.name), known.lessons, known.latest, tuple(known.notes))
@@ -180,15 +180,6 @@ class Watcher:
             return None
         self._shown = room
         return replace(room, news=news)
-
-    def _take(self, wait_s: float) -> Iterator[News]:
-        with contextlib.suppress(queue.Empty):
-            result = self._threads.results.get(timeout=wait_s)
-            while True:
-                news = self._keep(result)
-                if news is not None:
-                    yield news
-                result = self._threads.results.get_nowait()
 
     def _keep(self, result: WatchResult) -> News | None:
         """Keeps one result; where the file could not be read, the result before it stays."""
@@ -240,8 +231,8 @@ class Watcher:
         """Has it graded when it is its learner's turn: one notebook of each in every round, however often somebody saves."""
         self._under_way.add(file)
         known.turn = max(known.turn, self._round) + 1
-        threads = 1 if self._alone else 2  # notebooks graded at once
-        self._threads.add(Task((state.slow, known.turn, next(self._count)), learner, file), threads)
+        at_once = 1 if self._alone else MOST_AT_ONCE
+        self._grading.add(Task((state.slow, known.turn, next(self._count)), learner, file), at_once)
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
         """Drops notebooks that are gone."""
