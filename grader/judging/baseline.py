@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from grader.util.errors import AuthorError, LintError
 from grader.worker import probes
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
-from grader.worker.values import Observation, Part
+from grader.worker.values import Observation
 
 MOST_KEPT = 128  # more than the course has exercises; where each learner has a seed, hundreds of learners' would fill the memory
 
@@ -35,11 +35,6 @@ class Baseline:
     expected: tuple[Observation, ...]
     diagnosis: Diagnosis
     verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
-
-    @property
-    def parts(self) -> tuple[Mapping[str, Part], ...]:
-        """What the reference shows, by name."""
-        return tuple(observation.parts for observation in self.expected)
 
 
 @lru_cache(maxsize=MOST_KEPT)

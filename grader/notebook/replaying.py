@@ -67,7 +67,7 @@ def _prepare(target: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, 
     call = _Call(exercise, baseline.cases[at], names)
     roles = [table.role for table in verdict.tables]
     if "expected" in roles:  # it was told already
-        call.compare_with(baseline.parts[at], "difference" in roles)
+        call.compare_with(baseline.expected[at].parts, "difference" in roles)
     title = f"The last check of {name} failed here: {call.case.title}"
     if not call.is_all_of_the_check(target.obj):
         more = f"This check does more than call `{name}` with these inputs, so no single call can show it."

@@ -177,7 +177,9 @@ def losses_of_seeds(ends: Mapping[tuple[str, str, int], tuple[float, Array]]) ->
         ax.set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
     axes[0].set_ylabel("loss after 300 steps (bars: means)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9.5)
-    fig.suptitle("The wider the head, the further the unscaled one falls behind; divided by d_k it ends lowest", fontsize=12)
+    fig.suptitle(
+        "The wider the head, the further the unscaled one falls behind; divided by d_k it ends lowest", fontsize=12
+    )
     show(
         fig,
         alt="For four starts and three widths, the losses of five seeds after training, with a bar at their mean. Mean losses at "

@@ -79,7 +79,9 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return None if left == WHOLE else f"{after}, the model was not as it had been: {left}."
 
 
-@exercise(points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=30)
+@exercise(
+    points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=30
+)
 class loss_without_head:
     """Measure the loss of a language model in which one head adds nothing, or only its mean."""
 
