@@ -19,7 +19,9 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
     """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its projection and its dot product."""
     fig, axes = panels(len(Q), width=8.8, height=3.7)
     fig.suptitle(
-        "The further out a key lands on the query’s line, the higher its score", fontsize=12, fontweight="bold"
+        "In each panel: the further out a key lands on the query’s line, the higher its score",
+        fontsize=12,
+        fontweight="bold",
     )
     for ax, query, asks in zip(axes, Q, names, strict=True):
         ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
