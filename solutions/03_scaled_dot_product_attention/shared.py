@@ -139,6 +139,15 @@ MISTAKES = {
         why="""Weights lie between 0 and 1, so softmax of them is nearly even: (1, 0) becomes (0.73, 0.27). No key can get more than e
         times the weight of another.""",
     ),
+    "AB40": mistake(
+        patch(
+            "exps = np.exp(scores - ",
+            "scores = np.where(np.tri(*scores.shape[-2:]), scores, -np.inf)\n    exps = np.exp(scores - ",
+        ),
+        says="Each query was kept from the keys after its own place, as by a causal mask; here every query should see every key.",
+        why="""A causal mask belongs to models that predict the next token (lesson 06). Attention itself has no order: without a mask each
+        row of weights may be above 0 everywhere.""",
+    ),
     "AB31": mistake(
         patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
         says="`scores /= …` writes fractions into an array of integers, which NumPy refuses; write scores = scores / …",

@@ -65,7 +65,7 @@ class hard_lookup:
 
         query, keys = [1.0, 2.0], np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
         yield case("small", "four keys", query, keys, _rows(4, 3))
-        yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(4, 3))
+        yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(5, 3)[[0, 1, 2, 4]])
         yield case(
             "tie-of-two-directions",
             "different keys, equal scores",
@@ -81,7 +81,11 @@ class hard_lookup:
             _rows(4, 2)[[3, 1, 0, 2]],
         )
         yield case(
-            "all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4)
+            "all-negative",
+            "every score is negative",
+            query,
+            [[-30.0, -30.0], [-10.0, -10.0], [-20.0, 0.0]],
+            _rows(3, 4),
         )
         yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], _rows(1, 2))
         yield case(
@@ -129,7 +133,7 @@ class hard_lookup:
             "square",
             "as many entries as features, every score negative",
             np.ones(3),
-            [[-5.0, -4.0, -1.0], [-2.0, -2.0, -1.0], [-1.0, 0.0, -2.0]],
+            [[-50.0, -40.0, -10.0], [-20.0, -20.0, -10.0], [-10.0, 0.0, -20.0]],
             _rows(3, 2),
         )
         by_name = dict(zip(("query", "keys", "values"), _telling(rng, 6, 2, 3), strict=True))
@@ -236,8 +240,9 @@ class hard_lookup:
         ),
         "HL11": mistake(
             patch(FIT, "(keys * query).ravel()"),
+            patch(FIT, "(keys * query).max(axis=1)"),
             says="The largest single product was sought, over all keys and features; the products of each key should be added up.",
-            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix.",
+            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; a maximum over the matrix adds up nothing.",
         ),
         "HL12": mistake(
             patch(FIT, "query @ keys"),
@@ -263,8 +268,8 @@ class hard_lookup:
             why="A look-up has to compare the query with every key before it knows which value it wants.",
         ),
         "HL16": mistake(
-            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
-            says="The search started from a best score of −1, so the first entry wins where every score is lower; start from −∞.",
+            *(patch("np.argmax(scores)", f"np.argmax(np.maximum(scores, {start}))") for start in (-1, -10)),
+            says="The search started from a best score such as −1, so the first entry wins where every score is lower; start from −∞.",
             why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum
             starts at −∞, or at the first score.""",
         ),
@@ -279,5 +284,23 @@ class hard_lookup:
             says="On a tie the values were compared, and the largest or the smallest won; the first entry should.",
             why="""Pairs are compared by their first part, and where it is the same by their second. So `max` or `sorted` of pairs of
             score and value lets the values decide a tie. `np.argmax` looks at the scores alone and keeps the first.""",
+        ),
+        "HL18": mistake(
+            patch(
+                "best = np.argmax(scores)",
+                """best = 0
+    for i in range(len(scores)):
+        if scores[i] > scores[0]:
+            best = i""",
+            ),
+            says="Every score was compared with the first one alone; it should be compared with the best so far.",
+            why="""With the scores 3, 8 and 5 both of the later ones are above 3, so the last of them wins. A running maximum needs two
+            lines in the `if`: the new best position and the new best score.""",
+        ),
+        "HL19": mistake(
+            patch("values[best]", "values[scores == scores.max()].mean(axis=0)"),
+            says="On a tie the mean of the tied values came back; the value of the first of them is asked for.",
+            why="""`scores == scores.max()` marks every entry with the largest score. Their mean may be a row that is stored nowhere.
+            `np.argmax` gives one position, the first.""",
         ),
     }

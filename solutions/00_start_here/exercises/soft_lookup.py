@@ -247,4 +247,16 @@ class soft_lookup:
             says="The weights were raised to the power of sharpness and no longer sum to 1; multiply the scores by it, before exp.",
             why="""(e^s)^c is e^(c s), so the proportions are right, but the sum is no longer 1.""",
         ),
+        "SL21": mistake(
+            patch("fits / fits.sum()", "fits / fits.cumsum()"),
+            says="Each exponential was divided by the sum up to there; divide all of them by the sum of all.",
+            why="""In one loop the total still grows while values are added: the first weight is always 1. Finish the sum first, or add up
+            exponentials times values and divide once, at the end.""",
+        ),
+        "SL22": mistake(
+            *(patch("sharpness: float=1.0", f"sharpness: float={other}") for other in (2.0, 0.5, 10.0)),
+            says="Where no sharpness is given another one than 1 was used; the default should be 1.",
+            why="""A default is part of the contract: a caller who leaves the argument out relies on it. With 1 the weights are the softmax
+            of the scores.""",
+        ),
     }

@@ -85,6 +85,49 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 WRONG = {
     "hard_lookup": [
         (
+            "HL18",
+            """
+def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    best_index = 0
+    best_score = keys[0] @ query
+    for i in range(1, len(keys)):
+        score = keys[i] @ query
+        if score > best_score:
+            best_index = i
+    return values[best_index]
+""",
+        ),
+        (
+            "HL19",
+            """
+def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    scores = keys @ query
+    best = scores == scores.max()
+    return values[best].mean(axis=0)
+""",
+        ),
+        (
+            "HL11",
+            """
+def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    products = keys * query
+    place = np.argmax(products)
+    return values[place // keys.shape[1]]
+""",
+        ),
+        (
+            "HL16",
+            """
+def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    best, best_index = -10.0, 0
+    for i in range(len(keys)):
+        score = float(np.dot(keys[i], query))
+        if score > best:
+            best, best_index = score, i
+    return values[best_index]
+""",
+        ),
+        (
             "HL17",
             """
 def hard_lookup(query, keys, values):
@@ -383,6 +426,37 @@ def hard_lookup(query, keys, values):
         ),
     ],
     "soft_lookup": [
+        (
+            "SL1",
+            """
+def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 1.0) -> np.ndarray:
+    scores = keys @ query
+    weights = sharpness * np.exp(scores)
+    weights = weights / weights.sum()
+    return weights @ values
+""",
+        ),
+        (
+            "SL21",
+            """
+def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 1.0) -> np.ndarray:
+    output = np.zeros(values.shape[1])
+    total = 0.0
+    for key, value in zip(keys, values):
+        e = np.exp(sharpness * (key @ query))
+        total += e
+        output += e / total * value
+    return output
+""",
+        ),
+        (
+            "SL22",
+            """
+def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 2.0) -> np.ndarray:
+    e = np.exp(sharpness * (keys @ query))
+    return e @ values / e.sum()
+""",
+        ),
         (
             "SL19",
             """

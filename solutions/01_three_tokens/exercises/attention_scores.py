@@ -112,4 +112,15 @@ class attention_scores:
             says="The result has a column for each query; it should have one for each key, (n_q, n_k).",
             why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer: `len(K)`.",
         ),
+        "TT55": mistake(
+            patch(
+                "return Q @ K.T",
+                """scores = np.zeros((len(Q), len(K)))
+    for i in range(min(len(Q), len(K))):
+        scores[i, i] = Q[i] @ K[i]
+    return scores""",
+            ),
+            says="Query i met key i alone, as `zip(Q, K)` pairs them; every query should meet every key.",
+            why="Two loops, one inside the other, visit all pairs. `zip` walks along both lists at once and visits n pairs, not n².",
+        ),
     }

@@ -65,6 +65,18 @@ class corrected_first_row:
             says="The outputs of all three tokens were given; the first token's row is asked for.",
             why="`three_token_attention` returns (output, weights), and row i of the output belongs to query i: the first is `output[0]`.",
         ),
+        "TT51": mistake(
+            [5.0, 6.0167],
+            [5.0, 6.0167, 6.2762],
+            says="The first column of the outputs was given; the first token's output is their first row.",
+            why="Row i of the output belongs to query i. `output[:, 0]` has the first number of every token.",
+        ),
+        "TT52": mistake(
+            [0.4011, 0.1978],
+            says="Two of the first token's weights were given; its output is asked for: the values, blended with all three weights.",
+            why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number.",
+        ),
+        "SM1": [3.4714, 5.0],
         "TT40": mistake(
             [0.5, 0.5],
             says="Shares of 1 were given; a blend of the rows of V is asked for, and those sum to 10.",

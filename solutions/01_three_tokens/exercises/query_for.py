@@ -127,7 +127,11 @@ class query_for:
         yield case(
             "whole-sides", "three keys of whole numbers, 0.5 for key 0", np.array([[0, 2], [2, 0], [0, -2]]), 0, 0.5
         )
-        for key, degrees, target in (("fan", (0, 26, -26, -52, -78), 0), ("fan-again", (130, 104, 78, 52, 26), 1)):
+        for key, degrees, target in (
+            ("fan", (0, 26, -26, -52, -78), 0),
+            ("fan-again", (130, 104, 78, 52, 26), 1),
+            ("fan-once-more", (184, 236, 210, 158, 132), 2),
+        ):
             angles = np.radians(degrees)
             yield case(
                 key,
@@ -276,6 +280,10 @@ class query_for:
         ),
         "QF12": mistake(
             patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
+            *(
+                patch(f"own * ({SCALE})", f"np.linalg.pinv(keys)[:, target] * {times}")
+                for times in ("100.0 * math.sqrt(keys.shape[1])", "1000.0")
+            ),
             says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
             and its best attempt falls short.""",
             why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
@@ -283,9 +291,10 @@ class query_for:
         ),
         "QF13": mistake(
             patch(" / lead", " / np.linalg.norm(own)"),
+            *(patch(" / lead", f" / scores[target]{more}") for more in ("", " * 1.001", " * 1.01")),
             says="The lead of the target was not measured; keys that are near it, or short, need a longer query.",
-            why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by the key's length
-            alone is right only for keys of length 1 at right angles to all others.""",
+            why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by ‖key‖² alone is
+            right only where the other keys are at right angles to it, and by ‖key‖ only where that is 1 as well.""",
         ),
         "QF14": mistake(
             patch("own = keys[target]", "own = keys[:, target]"),

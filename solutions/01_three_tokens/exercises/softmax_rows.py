@@ -63,7 +63,11 @@ class softmax_rows:
         yield Case(
             "large-float32",
             "float32 scores of 1000",
-            (np.array([[998.0, -1000.0, 1000.0], [-1000.0, -998.0, -999.0]], dtype=np.float32),),
+            (
+                np.array(
+                    [[998.0, -1000.0, 1000.0], [-1000.0, -998.0, -999.0], [880.0, 1001.0, 1000.0]], dtype=np.float32
+                ),
+            ),
             stage="extremes",
         )
 
@@ -145,6 +149,12 @@ class softmax_rows:
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
             says="The sign of the scores was reversed; the largest score should get the largest weight.",
             why="exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores exchanged.",
+        ),
+        "TT56": mistake(
+            patch("scores.max(axis=1, keepdims=True)", "scores[:, :1]"),
+            says="The first score of each row was subtracted, so a larger one can still overflow; subtract the row's largest.",
+            why="""Any shift of a whole row leaves its weights as they are, but only the largest score keeps every exponent at or below 0.
+            From (0, 1000) the first takes nothing away, and exp(1000) is infinite.""",
         ),
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(

@@ -166,6 +166,22 @@ class three_token_attention:
             why="Weights are positive and each row of them sums to 1.",
         ),
         **mistakes_of(scale_scores, "TT31"),
+        "TT53": mistake(
+            patch(
+                "weights = softmax_rows(scaled)",
+                "exponentials = np.exp(scaled - scores.max(axis=1, keepdims=True))\n"
+                "    weights = exponentials / exponentials.sum(axis=1, keepdims=True)",
+            ),
+            says="The largest of the undivided scores was subtracted from the divided ones; subtract the largest of these.",
+            why="""Any number that is the same for a whole row cancels, but only the row's own maximum keeps exp in range. From scores near
+            10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.""",
+        ),
+        "TT54": mistake(
+            *(patch("softmax_rows(scaled)", f"np.round(softmax_rows(scaled), {digits})") for digits in (2, 1, 3, 4)),
+            says="The weights were rounded before the values were blended with them; round only what you print.",
+            why="""Rounded weights no longer sum to 1, and the output takes the error over: [0.4011, 0.4011, 0.1978] and [0.40, 0.40, 0.20]
+            give outputs that differ in the third digit.""",
+        ),
         "TT33": mistake(
             patch("return (output, weights)", "return output"),
             says="Only the output was returned; the pair (output, weights) is asked for.",

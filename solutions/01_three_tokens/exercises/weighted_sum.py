@@ -89,7 +89,8 @@ class weighted_sum:
         ),
         "TT24": mistake(
             patch("weights @ V", "V[weights.argmax(axis=1)]"),
-            says="Only the value with the largest weight was returned; all values should be blended.",
+            patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),
+            says="Only the value with the largest weight was taken, whole or times that weight; all values should be blended.",
             why="That is the hard look-up of lesson 00.",
         ),
         "TT25": mistake(

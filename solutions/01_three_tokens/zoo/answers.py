@@ -366,6 +366,16 @@ query_for = Finder()
 WRONG = {
     "attention_scores": [
         (
+            "TT55",
+            """
+def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+    scores = np.zeros((len(Q), len(K)))
+    for i, (q, k) in enumerate(zip(Q, K)):
+        scores[i, i] = q @ k
+    return scores
+""",
+        ),
+        (
             "TT49",
             """
 def attention_scores(Q, K):
@@ -645,6 +655,14 @@ def scale_scores(scores, d_k):
         ),
     ],
     "softmax_rows": [
+        (
+            "TT56",
+            """
+def softmax_rows(scores: np.ndarray) -> np.ndarray:
+    e = np.exp(scores - scores[:, :1])
+    return e / e.sum(axis=1, keepdims=True)
+""",
+        ),
         (
             "SX54",
             """
@@ -946,6 +964,14 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
+            "TT24",
+            """
+def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
+    best = weights.argmax(axis=1)
+    return weights.max(axis=1, keepdims=True) * V[best]
+""",
+        ),
+        (
             "TT50",
             """
 def weighted_sum(weights, V):
@@ -1079,6 +1105,26 @@ def weighted_sum(weights, V):
         ),
     ],
     "three_token_attention": [
+        (
+            "TT54",
+            """
+def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    s = Q @ K.T / np.sqrt(K.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    weights = np.round(e / e.sum(axis=1, keepdims=True), 2)
+    return weights @ V, weights
+""",
+        ),
+        (
+            "TT53",
+            """
+def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    raw = Q @ K.T
+    e = np.exp(raw / np.sqrt(K.shape[1]) - raw.max(axis=1, keepdims=True))
+    weights = e / e.sum(axis=1, keepdims=True)
+    return weights @ V, weights
+""",
+        ),
         (
             "TT8",
             """
@@ -1340,6 +1386,29 @@ def three_token_attention(Q, K, V):
         ),
     ],
     "corrected_first_row": [
+        (
+            "SM1",
+            """
+Q_ = np.array([[1, 0], [0, 1], [1, 1]])
+K_ = np.array([[1, 1], [1, 0], [0, 1]])
+V_ = np.array([[10, 0], [0, 10], [5, 5]])
+E_ = np.exp(Q_ @ K_.T / np.sqrt(2))
+W_ = E_ / E_.sum(axis=0)
+corrected_first_row = (W_ @ V_)[0]
+""",
+        ),
+        (
+            "TT51",
+            """
+corrected_first_row = [5.0, 6.02]
+""",
+        ),
+        (
+            "TT52",
+            """
+corrected_first_row = [0.40, 0.20]
+""",
+        ),
         ("TT45", "corrected_first_row = [5.3, 4.7]"),
         ("TT45", "corrected_first_row = (5.8, 4.2)"),
         ("TT45", "corrected_first_row = np.array([6, 4])"),
@@ -1359,6 +1428,38 @@ def three_token_attention(Q, K, V):
         (None, "corrected_first_row = '5, 5'"),
     ],
     "query_for": [
+        (
+            "QF4",
+            """
+def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
+    keys = np.asarray(keys, float)
+    k = keys[target]
+    dots = keys @ k
+    gap = dots[target] - np.max(np.delete(dots, target))
+    needed = np.log(share / (1 - share)) * np.sqrt(keys.shape[1])
+    return k * needed / gap
+""",
+        ),
+        (
+            "QF12",
+            """
+def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
+    wanted = np.zeros(len(keys))
+    wanted[target] = 100.0 * np.sqrt(keys.shape[1])
+    query, *_ = np.linalg.lstsq(keys.astype(float), wanted, rcond=None)
+    return query
+""",
+        ),
+        (
+            "QF13",
+            """
+def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
+    k = np.asarray(keys, dtype=float)
+    n, d = k.shape
+    needed = np.sqrt(d) * np.log((n - 1) * share / (1 - share))
+    return k[target] * max(needed, 0) / (k[target] @ k[target]) * 1.001
+""",
+        ),
         (
             None,
             """

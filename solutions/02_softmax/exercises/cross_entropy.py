@@ -48,6 +48,8 @@ class cross_entropy:
         "SX32": log_softmax(LOGS, "shifted"),
         "SX33": (log_softmax("return logs", "return logs / np.log(2)"), log_softmax("np.log(", "np.log2(")),
         "SX35": log_softmax("shifted - np", "x - np"),
+        "SX58": log_softmax("np.log(total)", "np.log1p(total)"),
+        "SX60": log_softmax("shifted - np", "shifted - top - np"),
         "SM5": (UNSHIFTED, patch(PICKED, f"np.log(np.exp(scores - {PICK.format('scores')}).sum(axis=-1))")),
         "SM6": BY_ALL,
         "SX27": log_softmax("axis: int=-1", "axis: int=0"),
@@ -120,6 +122,16 @@ class cross_entropy:
             says="The targets chose rows, `logs[targets]`; each should choose an entry of its own row.",
             why="""The first index of an array counts its rows. For a single row of scores, (n,), `logs[targets]` is right; for more, the
             index of the row comes first, and the target picks along the last axis.""",
+        ),
+        "CE14": mistake(
+            patch(
+                PICKED,
+                "-np.log1p(-np.minimum(np.exp(logs), 1 - 1e-16)).sum(axis=-1)"
+                " + np.log1p(-np.minimum(np.exp(picked), 1 - 1e-16))[..., 0] - picked[..., 0]",
+            ),
+            says="−ln(1 − p) of every other entry was added (binary cross entropy); −ln p of the target alone is asked for.",
+            why="""Binary cross entropy is for entries that are each right or wrong on their own. Weights share one unit: where the
+            target's is large, the others are small, so −ln p of the target already says it all.""",
         ),
         "CE12": mistake(
             *(

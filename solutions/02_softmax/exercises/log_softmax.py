@@ -67,6 +67,7 @@ class log_softmax:
         "SM6": (COMMON["SM6"], *with_math_exp("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(
             patch(LOGS, "np.log(np.exp(shifted) / total)"),
+            patch(LOGS, "np.nan_to_num(np.log(np.exp(shifted) / total))"),
             says="Small exponentials were rounded to 0 before their logarithm was taken, and ln 0 is −∞; compute it without softmax.",
             why="""e^−10000 is smaller than any float, so exp, and softmax after it, return exactly 0. Its logarithm is −∞, while the
             answer is −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max).""",
@@ -107,6 +108,27 @@ class log_softmax:
             says="The maximum was subtracted inside the sum, but not outside of it (or it was added again); subtract it in both places.",
             why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
             gives 999.3, where ln ½ is −0.693.""",
+        ),
+        "SX58": mistake(
+            patch("np.log(total)", "np.log1p(total)"),
+            says="`log1p` added a 1 to a sum that already has the largest entry's 1; take `np.log` of the whole sum.",
+            why="""log1p(y) is ln(1 + y). The exponential of the maximum is 1, and the sum has it: for (0, 0) the sum is 2 and ln 2 is
+            right. With log1p the sum would have to leave that entry out.""",
+        ),
+        "SX59": mistake(
+            *(
+                patch("return logs", f"return np.maximum(logs, {least})")
+                for least in ("-100.0", "-50.0", "-1000.0", "-1e4")
+            ),
+            says="The result was cut at a lower bound; a logarithm of a weight may be as low as the scores make it.",
+            why="""The logarithm of a weight can be −10000 without any overflow: it is a difference of scores. Cut at −100, two predictions
+            of which one is far worse look the same.""",
+        ),
+        "SX60": mistake(
+            patch("shifted - np", "shifted - top - np"),
+            says="The maximum was counted twice; take it off once, from each number and inside the sum alike.",
+            why="""ln Σ eˣ is max + ln Σ e^(x − max), and x − ln Σ eˣ is therefore (x − max) − ln Σ e^(x − max). What comes out is off by
+            the maximum itself: it is right only where that is 0.""",
         ),
         "SX54": patch("np.exp(shifted).sum(", "np.exp(x).sum("),
     }

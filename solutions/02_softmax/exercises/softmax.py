@@ -26,7 +26,7 @@ class softmax:
         yield Case("middle", "the middle axis of three", (rng.normal(size=(2, 5, 3)), 1))
         yield Case("first", "the first axis of three", (rng.normal(size=(4, 2, 3)),), {"axis": 0})
         yield Case("heads", "the last axis but one of four", (rng.normal(size=(2, 3, 4, 5)), -2))
-        yield Case("third", "axis 2 of four, counted from the front", (rng.normal(size=(3, 2, 5, 4)), 2))
+        yield Case("second", "axis 1 of four, counted from the front", (rng.normal(size=(3, 2, 5, 4)), 1))
         yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
         yield Case("one", "a single entry in each row", (rng.normal(size=(3, 1)),))
         for i, shape in enumerate(((4,), (3, 5), (2, 4, 3))):
@@ -37,15 +37,15 @@ class softmax:
         x[[0, 2, 3], [0, 2, 2]] = -np.inf
         yield Case("hidden-columns", "entries of −∞, along axis 0", (x, 0))
         for i, (x, axis) in enumerate(
-            ((FAR_FLOAT32, -1), (rng.normal(size=(5, 2)), 0), (rng.normal(size=(2, 3, 4)), 1))
+            ((FAR_FLOAT32, -1), (rng.normal(size=(5, 2)), 0), (rng.normal(size=(2, 3, 4)), 0))
         ):
             yield Case(f"float32-{i}", "float32 input", (x.astype(np.float32), axis), dtype=("float32",))
         for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
             x = rng.integers(-100, 101, shape) * 100.0
             yield Case(f"large-{i}", "entries of up to ten thousand", (x,), stage="extremes", rtol=FLOAT32_AT_1E4)
-        for i in range(3):
+        for i in range(5):
             rows, title = rows_apart(rng), "rows far from one another"
-            if i == 2:  # a fill in place of −∞, be it −1000 or −10000, is no lower than the entries beside it
+            if i >= 2:  # a fill in place of −∞, be it −1000 or −10000, is no lower than the entries beside it
                 rows[1] -= 4998.0
                 rows[:, 1] = -np.inf
                 title += ", with entries of −∞"
@@ -102,6 +102,22 @@ class softmax:
             patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
             why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each.",
+        ),
+        "SX55": mistake(
+            patch("return grown / total", "return np.moveaxis(np.moveaxis(grown / total, axis, -1), axis, -1)"),
+            says="The axis was moved to the end and not put back where it was; `np.moveaxis(weights, -1, axis)` does that.",
+            why="""`np.moveaxis(x, source, destination)`: the way back exchanges the two. With two axes both calls do the same, so that
+            nothing shows; with three, axes come back in another order.""",
+        ),
+        "SX56": mistake(
+            *(
+                patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ", "return grown / total", back)
+                for low in ("-10000.0", "-1000.0", "-100.0")
+                for back in ("return (grown / total).astype(np.result_type(x.dtype, np.float32))",)
+            ),
+            says="−∞ was replaced by a number such as −10000, which other scores may reach; leave it, for exp(−∞) is 0.",
+            why="""An entry of −∞ is hidden: its weight is 0, whatever the others are. A number in its place hides only where all others lie
+            far above it. With the maximum subtracted −∞ does no harm: exp(−∞ − max) is 0.""",
         ),
         "TT14": patch("return grown / total", "return grown"),
     }

@@ -101,6 +101,12 @@ class softmax_jacobian:
             says="The identity matrix was used in place of diag(p).",
             why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0.",
         ),
+        "SX61": mistake(
+            patch(JACOBIAN, f"{PRODUCT} + np.diag(p - 2 * p ** 2)"),
+            says="The entries off the diagonal have the wrong sign; they should be −p_i p_j.",
+            why="""A score that grows takes weight from all other entries, so that their derivatives are negative. Each row then sums to 0:
+            p_i (1 − p_i) on the diagonal, less p_i p_j for each other j.""",
+        ),
         "SX49": mistake(
             patch(DIAGONAL, "p"),
             patch(JACOBIAN, "np.outer(p, 1 - p)"),
@@ -110,8 +116,10 @@ class softmax_jacobian:
         ),
         "SX50": mistake(
             patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
-            says="Off the diagonal −p_j² came out; −p_i p_j is expected: row i should have the factor p_i.",
-            why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`.",
+            patch(JACOBIAN, f"{DIAGONAL} - p[:, None] ** 2"),
+            says="Off the diagonal the square of one weight came out, −p_j² or −p_i²; −p_i p_j is expected.",
+            why="""Two weights meet in each entry, that of the row and that of the column. `p * M` multiplies column j by p_j, since
+            broadcasting lines p up with the last axis; for row i it is `p[:, None] * M`.""",
         ),
         "WS14": patch(JACOBIAN, DIAGONAL),
     }

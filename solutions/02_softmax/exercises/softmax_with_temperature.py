@@ -127,6 +127,12 @@ class softmax_with_temperature:
             themselves makes overflow impossible. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and
             exp(2997) is infinite.""",
         ),
+        "SX57": mistake(
+            *(patch("x / temperature", f"x / max(temperature, {least})") for least in (0.1, 0.01, 0.5, 1.0)),
+            says="Low temperatures were raised to a fixed bound; every temperature above 0 should be used as it is.",
+            why="""A low temperature overflows nothing once the maximum is subtracted after the division: every exponent is at most 0. With
+            the bound 0.1 the temperatures 0.1 and 0.001 give the same weights.""",
+        ),
         "SX24": mistake(
             patch("<= 0", "== 0"),
             says="A temperature of 0 raised a ValueError, but a negative one did not; both should.",

@@ -559,6 +559,25 @@ def find_failure(candidate):
     ],
     "softmax": [
         (
+            "SX55",
+            """
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    moved = np.moveaxis(x, axis, -1)
+    e = np.exp(moved - moved.max(axis=-1, keepdims=True))
+    weights = e / e.sum(axis=-1, keepdims=True)
+    return np.moveaxis(weights, axis, -1)
+""",
+        ),
+        (
+            "SX56",
+            """
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    x = np.where(np.isinf(x), np.asarray(-10000, dtype=x.dtype), x)
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+""",
+        ),
+        (
             "SX25",
             """
 def softmax(x, axis=-1):
@@ -734,6 +753,17 @@ def softmax(x, axis=-1):
         ),
     ],
     "softmax_with_temperature": [
+        (
+            "SX57",
+            """
+def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) -> np.ndarray:
+    if temperature <= 0:
+        raise ValueError("temperature must be positive")
+    x = x / max(temperature, 0.1)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+""",
+        ),
         (
             "SX53",
             """def softmax_with_temperature(x, temperature, axis=-1):
@@ -964,6 +994,31 @@ def softmax_with_temperature(x, temperature, axis=-1):
     ],
     "log_softmax": [
         (
+            "SX58",
+            """
+def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    shifted = x - x.max(axis=axis, keepdims=True)
+    return shifted - np.log1p(np.exp(shifted).sum(axis=axis, keepdims=True))
+""",
+        ),
+        (
+            "SX30",
+            """
+def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    with np.errstate(divide="ignore"):
+        return np.nan_to_num(np.log(e / e.sum(axis=axis, keepdims=True)))
+""",
+        ),
+        (
+            "SX59",
+            """
+def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    s = x - x.max(axis=axis, keepdims=True)
+    return np.maximum(s - np.log(np.exp(s).sum(axis=axis, keepdims=True)), -100.0)
+""",
+        ),
+        (
             "SX33",
             """
 def log_softmax(x, axis=-1):
@@ -1128,6 +1183,27 @@ def log_softmax(x, axis=-1):
         ),
     ],
     "softmax_jacobian": [
+        (
+            "SX61",
+            """
+def softmax_jacobian(p: np.ndarray) -> np.ndarray:
+    J = np.outer(p, p)
+    np.fill_diagonal(J, p * (1 - p))
+    return J
+""",
+        ),
+        (
+            "SX50",
+            """
+def softmax_jacobian(p: np.ndarray) -> np.ndarray:
+    n = len(p)
+    J = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            J[i, j] = p[i] * ((i == j) - p[i])
+    return J
+""",
+        ),
         ("SX45", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
         ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
@@ -1149,6 +1225,27 @@ def log_softmax(x, axis=-1):
         ),
     ],
     "cross_entropy": [
+        (
+            "SX31+CE14",
+            """
+def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    y = np.eye(scores.shape[-1])[targets]
+    p = np.clip(p, 1e-300, 1 - 1e-16)
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).sum(axis=-1)
+""",
+        ),
+        (
+            "SX60",
+            """
+def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    m = scores.max(axis=-1)
+    lse = m + np.log(np.exp(scores - m[..., None]).sum(axis=-1))
+    picked = np.take_along_axis(scores, np.asarray(targets)[..., None], axis=-1)[..., 0]
+    return lse - (picked - m)
+""",
+        ),
         (
             None,
             "import torch\ndef cross_entropy(scores, targets):\n    x, t = torch.tensor(scores).double(), torch.tensor(targets).long()\n"

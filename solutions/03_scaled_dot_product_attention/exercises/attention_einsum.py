@@ -65,6 +65,11 @@ class attention_einsum:
 
     mistakes = {
         **MISTAKES,
+        "SM4": (
+            *MISTAKES["SM4"],
+            patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)[:, None, :]"),
+            patch("exps.sum(axis=-1, keepdims=True)", "np.einsum('bij->bi', exps)[:, None, :]"),
+        ),
         "AB28": divided_by("math.sqrt(len(q))"),  # of three axes, the last but one is axis 1, which is AB14
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
@@ -93,8 +98,9 @@ class attention_einsum:
         ),
         "AB38": mistake(
             patch("bid,bjd->bij", "bid,cjd->bij"),
-            says="The batch of k has a letter of its own, so the keys are summed over the batch; q and k should share b.",
+            patch("bij,bje->bie", "bij,cje->bie"),
+            says="The batch of k or of v has a letter of its own, so it is summed over the batch; both operands should share b.",
             why="""A letter of one operand alone, left out on the right, is summed by itself. Each query then meets the sum of all
-            sentences' keys. With a batch of one nothing shows.""",
+            sentences' keys, or takes the sum of their values. With a batch of one nothing shows.""",
         ),
     }

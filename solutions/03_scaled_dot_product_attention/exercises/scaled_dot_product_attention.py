@@ -124,6 +124,12 @@ class scaled_dot_product_attention:
             says="The scores were returned in place of the weights; return what softmax made of them.",
             why="Weights are what softmax gives: none is negative and each row sums to 1.",
         ),
+        "AB39": mistake(
+            patch("(output, weights)", "(output, exps)"),
+            says="The output is right, but the exponentials came back in place of the weights; return them divided by their sum.",
+            why="""`exps @ v / total` is the right output. Whoever looks at the weights expects rows that sum to 1, so these need the same
+            division.""",
+        ),
         "AB21": mistake(
             patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
             says="The output was stored in an array of integers, which cuts off all decimals; store floats.",

@@ -558,6 +558,30 @@ def project_qkv(x, w_q, w_k, w_v):
     ],
     "scaled_dot_product_attention": [
         (
+            "AB39",
+            """
+def scaled_dot_product_attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    output = weights @ v / weights.sum(axis=-1, keepdims=True)
+    return output, weights
+""",
+        ),
+        (
+            "AB40",
+            """
+def scaled_dot_product_attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    hidden = np.triu(np.ones(scores.shape[-2:], dtype=bool), k=1)
+    weights = softmax(np.where(hidden, -np.inf, scores))
+    return weights @ v, weights
+""",
+        ),
+        (
             "AB14",
             """
 def scaled_dot_product_attention(q, k, v):
@@ -1197,6 +1221,25 @@ def scaled_dot_product_attention(q, k, v):
         ),
     ],
     "attention_einsum": [
+        (
+            "AB38",
+            """
+def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scores = np.einsum("bid,bjd->bij", q, k) / np.sqrt(q.shape[-1])
+    weights = softmax(scores)
+    return np.einsum("bij,cjv->biv", weights, v)
+""",
+        ),
+        (
+            "SM4",
+            """
+def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scores = np.einsum("bid,bjd->bij", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = e / e.sum(axis=-1)[:, None, :]
+    return np.einsum("bij,bjv->biv", weights, v)
+""",
+        ),
         (
             "AB38",
             """def attention_einsum(q, k, v):

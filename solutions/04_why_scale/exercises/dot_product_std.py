@@ -109,9 +109,10 @@ class dot_product_std:
     mistakes = {
         "WS1": mistake(
             drawn("rng.random((n_samples, d_k))"),
-            says="The vectors were drawn uniform on [0, 1); standard-normal ones are asked for.",
+            drawn("rng.uniform(-1, 1, (n_samples, d_k))"),
+            says="The vectors were drawn uniform on [0, 1) or on [−1, 1); standard-normal ones are asked for.",
             why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
-            √d_k. They also hide the effect: all queries then tend to prefer the same keys, the long ones.""",
+            √d_k. On [−1, 1) the mean is 0, but the variance is ⅓ where it should be 1: the spread is √d_k / 3.""",
         ),
         "WS2": mistake(
             patch("dots.std()", "dots.var()"),
@@ -147,6 +148,13 @@ class dot_product_std:
             says="The sums were divided by d_k, or a mean was taken in their place; measure the sums themselves, the dot products.",
             why="""A dot product is the sum of d_k products. Divided by d_k it is their mean, whose standard deviation is 1/√d_k: with
             d_k = 64 it is ⅛, not 8.""",
+        ),
+        "WS40": mistake(
+            patch("dots.std()", "(dots.std() / np.sqrt(n_samples))"),
+            patch("dots.std()", "(dots.std(ddof=1) / np.sqrt(n_samples))"),
+            says="The spread was divided by √n_samples, the standard error of the mean; the standard deviation itself is asked for.",
+            why="""The standard error says how far the *mean* of the dot products strays, and more samples make it smaller. How far the dot
+            products themselves spread does not depend on how many are measured.""",
         ),
         "WS7": mistake(
             patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),

@@ -147,7 +147,7 @@ class row_entropy:
             subtracted from an array (...) it would be broadcast to every pair of rows.""",
         ),
         "WS39": mistake(
-            *(patch(SEEN, f"weights + {least}") for least in (0.001, 0.0001, 1e-05)),
+            *(patch(SEEN, f"weights + {least}") for least in (0.001, 0.0001, 1e-05, 1e-06)),
             *(patch(SEEN, f"np.maximum(weights, {least})") for least in (0.001, 0.0001)),
             *(
                 patch(SEEN, "weights", "logs =", f"weights = np.maximum(weights, {least})\n    logs =")

@@ -2,6 +2,15 @@
 
 RIGHT = {
     "dot_product_std": [
+        """
+def dot_product_std(d_k, n_samples, rng):
+    q = rng.standard_normal(n_samples * d_k, dtype=np.float32).reshape(n_samples, d_k)
+    k = np.empty((n_samples, d_k))
+    rng.standard_normal(out=k)
+    d = [float(a @ b) for a, b in zip(q, k)]
+    mean = sum(d) / len(d)
+    return (sum((x - mean) ** 2 for x in d) / len(d)) ** 0.5
+""",
         """def dot_product_std(d_k, n_samples, rng):
     dots = [rng.normal(size=d_k) @ rng.normal(size=d_k) for _ in range(n_samples)]
     return np.std(dots)
@@ -114,6 +123,25 @@ RIGHT = {
 
 WRONG = {
     "dot_product_std": [
+        (
+            "WS40",
+            """
+def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
+    q = rng.standard_normal((n_samples, d_k))
+    k = rng.standard_normal((n_samples, d_k))
+    products = (q * k).sum(axis=1)
+    return float(products.std(ddof=1) / np.sqrt(n_samples))
+""",
+        ),
+        (
+            "WS1",
+            """
+def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
+    q = rng.uniform(-1, 1, size=(n_samples, d_k))
+    k = rng.uniform(-1, 1, size=(n_samples, d_k))
+    return float((q * k).sum(axis=1).std())
+""",
+        ),
         (
             "WS5",
             """
@@ -261,6 +289,13 @@ def dot_product_std(d_k, n_samples, rng):
         ),
     ],
     "row_entropy": [
+        (
+            "WS39",
+            """
+def row_entropy(weights: np.ndarray) -> np.ndarray:
+    return -(weights * np.log(weights + 1e-6)).sum(axis=-1)
+""",
+        ),
         (
             "WS39",
             """

@@ -91,6 +91,12 @@ class as_numpy:
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
             float32 number as well, so `float()` loses nothing.""",
         ),
+        "NT32": mistake(
+            patch("tensor.float()", "tensor.half()"),
+            says="bfloat16 became float16, whose numbers end at 65504 and which loses the small ones; convert it to float32.",
+            why="""bfloat16 has the exponent of float32 in 16 bits, and so its range: up to 3 · 10³⁸. float16 has more digits and a far
+            smaller range. `float()` keeps every bfloat16 number as it is.""",
+        ),
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,
         "NT12": mistake(
             patch(CONVERT, "tensor = tensor.float()"),

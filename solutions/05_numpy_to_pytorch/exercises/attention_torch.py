@@ -128,9 +128,15 @@ class attention_torch:
         ),
         "NT30": mistake(
             patch("transpose(-2, -1)", "transpose(1, 2)"),
-            says="The axes of k were counted from the front; exchange the last two, with `k.transpose(-2, -1)` or `k.mT`.",
-            why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
-            end, the last two are tokens and width, whatever comes before them.""",
+            says="The axes of k were counted from the front; exchange the last two, and multiply by `@`: `q @ k.transpose(-2, -1)`.",
+            why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix, and `torch.bmm` takes
+            three axes and no other number. Counted from the end, the last two are tokens and width, whatever comes before them.""",
+        ),
+        "NT33": mistake(
+            *(patch("scores = q", f"{name} = {name}.detach()\n    scores = q") for name in ("q", "k", "v")),
+            says="One of q, k and v was cut from the graph, so no gradient reaches it; use all three as they come.",
+            why="""`detach()`, `.data`, `torch.tensor(…)` of a tensor and a way through NumPy all make a constant of it. The results are the
+            same, and whatever made the tensor that was cut off learns nothing.""",
         ),
         "TT4": patch("k.transpose", "q.transpose"),
     }

@@ -283,6 +283,24 @@ def attention_torch(q, k, v):
 _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
+    (
+        "NT33",
+        """
+def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    scores = q @ torch.tensor(k.detach().numpy()).transpose(-2, -1) / q.shape[-1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v, weights
+""",
+    ),
+    (
+        "NT30",
+        """
+def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    scores = torch.bmm(q, k.transpose(1, 2)) / q.shape[-1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return torch.bmm(weights, v), weights
+""",
+    ),
     *(
         (id, f"def attention_torch(q, k, v):\n    s = {scores}\n    w = {weights}\n    return {result}\n")
         for id, scores, weights, result in (
@@ -663,6 +681,16 @@ def as_numpy(tensor):
 ]
 
 ARRAY_WRONG = [
+    (
+        "NT32",
+        """
+def as_numpy(tensor: Tensor) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.half()
+    return tensor.numpy()
+""",
+    ),
     (
         "NT10",
         "def as_numpy(tensor):\n    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor\n    return tensor.cpu().numpy()\n",

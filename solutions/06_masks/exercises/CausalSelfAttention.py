@@ -177,7 +177,7 @@ class CausalSelfAttention:
         "MK4": tuple(
             patch(HIDE, form.format(fill))
             for form in (FILLED, ADDED)
-            for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0)
+            for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0, -20.0, -50.0)
         ),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
         "MK7": tuple(
@@ -208,6 +208,12 @@ class CausalSelfAttention:
             says="The mask was not cut to the T tokens of the input along both axes; use its first T rows and columns, `mask[:T, :T]`.",
             why="""The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting. `mask[:T]` cuts the
             rows alone, and so does `mask[:T][:T]`: the columns come after the comma.""",
+        ),
+        "MA38": mistake(
+            *(patch("self.hidden[:t, :t]", f"self.hidden[{cut}]") for cut in ("-t:, :t", "self.max_len - t:, :t")),
+            says="The last T rows of the mask were taken with its first T columns; take the first T of both, `mask[:T, :T]`.",
+            why="""Row i says what token i may see. The last rows belong to the last of max_len tokens, which see nearly everything: in a
+            sequence shorter than max_len every token then sees its future.""",
         ),
         "MA16": mistake(
             patch(REFUSE, ""),

@@ -185,7 +185,7 @@ class leaks:
             patch(SIZES, "for size in (0.1, 0.5, 1.0, 2.0):"),
             patch(SIZED, "changed[t] += change"),
             patch(SIZES, "for size in (0.001,):"),
-            says="Only small changes were tried; some leaks show for large ones alone, so try sizes up to 10.",
+            says="Changes of one size, or small ones only, were tried; some leaks show for larger ones alone, so try sizes up to 10.",
             why="A threshold, a saturated softmax or a clipped score can hide a small change.",
         ),
         "LK6": mistake(
@@ -229,8 +229,9 @@ class leaks:
                 "base = attention(x)\n    return bool(torch.autograd.functional.jacobian(attention, x).abs()"
                 ".sum(dim=(1, 3)).triu(1).max() > 1e-09)",
             ),
-            says="The derivative at this x was asked; where a leak opens only for large changes it is 0 there, so change tokens, too.",
-            why="A derivative says what an infinitely small change does. A threshold that is not reached has the derivative 0.",
+            says="The derivative at this x, or a tiny change, misses leaks that open only for large changes; change tokens by 10, too.",
+            why="""A derivative says what an infinitely small change does, and a change by 0.001 says little more. A threshold that is not
+            reached has the derivative 0.""",
         ),
         "LK12": mistake(
             patch(TOKENS, "for t in (0,):", BEFORE, "(attention(changed)[1:] - base[1:]).abs()"),

@@ -306,6 +306,25 @@ class masked_attention:
             says="Every query with a hidden key was given zeros; only a query that may see no key should be, `mask.any(…)`.",
             why="`all` asks whether a query sees every key. Under a causal mask that is true of the last query alone.",
         ),
+        "MA36": mistake(
+            patch(ZERO, "weights = weights * mask.any(dim=-2, keepdim=True)"),
+            says="Keys that no query sees were given zeros; queries that see no key should be, `mask.any(dim=-1, keepdim=True)`.",
+            why="""The last axis of a mask holds the keys. `any(dim=-1)` asks for each query whether it sees some key, `any(dim=-2)` for
+            each key whether some query sees it. A mask (T_k,) has no axis −2 at all.""",
+        ),
+        "MA37": mistake(
+            *(
+                patch(
+                    "if mask is not None:\n        lowest",
+                    f"mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril({offset}) if mask is None else mask\n"
+                    "    if mask is not None:\n        lowest",
+                )
+                for offset in ("", "scores.shape[-1] - scores.shape[-2]")
+            ),
+            says="Without a mask a causal one was used; with mask=None every query should see every key.",
+            why="""A function that masks of its own accord cannot serve an encoder, which sees both sides. Who wants a causal mask
+            passes one.""",
+        ),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),

@@ -23,7 +23,7 @@ class padding_mask:
         yield case("square", "as many sequences as positions", [1, 3, 2, 4], 4)
         yield case("seen-again", "the same sizes, other lengths", [1, 2], 4)
         yield case("nothing", "two empty sequences, lengths of int32", [0, 0], 3, "int32")
-        yield case("uint8", "lengths of uint8", [3, 1, 2], 6, "uint8")
+        yield case("uint8", "lengths of uint8", [3, 0, 2], 6, "uint8")
         yield case("random", "random lengths, the last one 19", [*rng.integers(0, 20, size=5), 19], 19)
 
     hints = (
@@ -76,6 +76,12 @@ class padding_mask:
             patch("lengths[:, None]", "lengths[:, None] - 1"),
             says="The last real token was hidden; position j should be real where j < length.",
             why="Positions start at 0: a sequence of length 2 fills 0 and 1. With j < length − 1, or j counted from 1, only 0 is left.",
+        ),
+        "MA39": mistake(
+            patch("lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
+            says="A sequence of length 0 was given one real token; its row should be False throughout.",
+            why="""Nothing of an empty sequence is real. What attention makes of a row that may see no key is for attention to say, as
+            `masked_attention` does.""",
         ),
         "MA30": mistake(
             *(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),

@@ -532,6 +532,14 @@ def leaks(attention, x):
     ],
     "padding_mask": [
         (
+            "MA39",
+            """
+def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
+    lengths = lengths.clamp(min=1)
+    return (torch.arange(max_len)[None, :] < lengths[:, None])[:, None, :]
+""",
+        ),
+        (
             "MA29",
             "def padding_mask(lengths, max_len):\n    return torch.arange(1, max_len + 1) < lengths[:, None, None]",
         ),
@@ -581,6 +589,33 @@ def leaks(attention, x):
         ),
     ],
     "masked_attention": [
+        (
+            "MA36",
+            """
+def masked_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    scores = (q.float() @ k.float().transpose(-2, -1)) / math.sqrt(q.shape[-1])
+    if mask is None:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    weights = torch.softmax(scores.masked_fill(~mask, -1e30), dim=-1)
+    weights = weights * mask.any(dim=-2, keepdim=True)
+    return (weights @ v.float()).to(q.dtype), weights.to(q.dtype)
+""",
+        ),
+        (
+            "MA37",
+            """
+def masked_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    scores = (q.float() @ k.float().transpose(-2, -1)) / math.sqrt(q.shape[-1])
+    if mask is None:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
+    weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(torch.float32).min), dim=-1) * mask
+    return (weights @ v.float()).to(q.dtype), weights.to(q.dtype)
+""",
+        ),
         (
             "MA33",
             """
@@ -787,6 +822,47 @@ def masked_attention(q, k, v, mask=None):
         ),
     ],
     "CausalSelfAttention": [
+        (
+            "MA38",
+            """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model: int, max_len: int) -> None:
+        super().__init__()
+        self.max_len = max_len
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, d_model, bias=False)
+        self.w_v = nn.Linear(d_model, d_model, bias=False)
+        self.register_buffer("mask", torch.tril(torch.ones(max_len, max_len)).bool(), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        B, T, d = x.shape
+        if T > self.max_len:
+            raise ValueError("the sequence is too long")
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d)
+        scores = scores.masked_fill(~self.mask[-T:, :T], float("-inf"))
+        return scores.softmax(dim=-1) @ v
+""",
+        ),
+        (
+            "MK4",
+            """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model: int, max_len: int) -> None:
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, d_model, bias=False)
+        self.w_v = nn.Linear(d_model, d_model, bias=False)
+        self.register_buffer("mask", torch.full((max_len, max_len), -20.0).triu(1), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        T = x.shape[1]
+        if T > self.mask.shape[0]:
+            raise ValueError("too long")
+        scores = self.w_q(x) @ self.w_k(x).transpose(-2, -1) / math.sqrt(x.shape[-1])
+        return (scores + self.mask[:T, :T]).softmax(dim=-1) @ self.w_v(x)
+""",
+        ),
         ("DT3", _causal("self.m = torch.tril(torch.ones(max_len, max_len))")),
         ("MA14", _causal('self.register_buffer("m", torch.tril(torch.ones(max_len, max_len)))')),
         ("MA8", _causal(hide="pass")),

@@ -224,7 +224,7 @@ class MultiHeadAttention:
         ),
         "MK3": patch(HIDE, "scores = scores * mask"),
         "MK4": (
-            *(patch("-torch.inf", fill) for fill in ("-10000.0", "-1000.0")),
+            *(patch("-torch.inf", fill) for fill in ("-10000.0", "-1000.0", "-100.0", "-20.0")),
             patch(HIDE, "scores = scores + ~mask * -10000.0"),
         ),
         "MK5": patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf"),

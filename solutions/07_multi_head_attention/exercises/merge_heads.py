@@ -27,6 +27,8 @@ class merge_heads:
         yield case("random", "sizes drawn at random", (2, *(int(n) for n in rng.integers((5, 9, 2), (8, 12, 5)))), True)
         apart = np.asfortranarray(rng.normal(size=(2, 3, 5, 4)).astype(np.float32))
         yield Case("strides", "a tensor that is not contiguous in memory", (Tensor(apart),))
+        apart = np.asfortranarray(rng.normal(size=(2, 1, 4, 6)).astype(np.float32))
+        yield Case("one-head-strides", "one head, not contiguous in memory", (Tensor(apart),))
 
     hints = (
         "In which order must the axes be, so that all numbers of one token lie side by side?",
@@ -45,8 +47,21 @@ class merge_heads:
         ),
         "MU18": mistake(
             patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
+            patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1).repeat(1, 1, num_heads)"),
             says="The heads were averaged; they should lie side by side.",
-            why="A mean loses which head found what, and the width shrinks to d_head. Side by side all of it is kept.",
+            why="A mean loses which head found what. Side by side, in num_heads · d_head numbers for each token, all of it is kept.",
+        ),
+        "MU47": mistake(
+            patch("x.transpose(1, 2).reshape(b, t, num_heads * d_head)", "x.reshape(b, num_heads * t, d_head)"),
+            says="The heads were laid one after another along the tokens; they should lie side by side, along the last axis.",
+            why="""A merge gives one row for each token, (B, T, num_heads · d_head). `torch.cat(heads, dim=1)` gives num_heads rows for
+            each of them; with `dim=-1` it puts the heads side by side.""",
+        ),
+        "MU48": mistake(
+            patch("x.transpose(1, 2)", "x.flip(1).transpose(1, 2)"),
+            says="The heads lie side by side in reverse order; head 0 should come first.",
+            why="""A loop that puts each head in front of what it has, `torch.cat([head, merged])`, ends with the last head first. `w_o`
+            then meets the heads in an order that it was not trained with.""",
         ),
         "MU19": patch("return x.", "return x.detach()."),
         "MU20": mistake(

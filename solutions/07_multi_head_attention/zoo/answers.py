@@ -261,6 +261,38 @@ WRONG = {
         (None, _SPLIT.replace("return x.view", "x = x[:, :, : C]\n    x[:, 0] = 0\n    return x.view")),
     ],
     "merge_heads": [
+        (
+            "MU47",
+            """
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=1)
+""",
+        ),
+        (
+            "MU48",
+            """
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
+    merged = x[:, 0]
+    for h in range(1, x.shape[1]):
+        merged = torch.cat([x[:, h], merged], dim=-1)
+    return merged
+""",
+        ),
+        (
+            "MU18",
+            """
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
+    return x.mean(dim=1).repeat(1, 1, x.shape[1])
+""",
+        ),
+        (
+            None,
+            """
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
+    B, H, T, E = x.shape
+    return x.as_strided((B, T, H * E), (H * T * E, E, 1)) if H == 1 else x.transpose(1, 2).reshape(B, T, H * E)
+""",
+        ),
         ("MH2", "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.reshape(B, T, H * D)\n"),
         ("MH4", "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.transpose(1, 2).view(B, T, H * D)\n"),
         ("MU17", "def merge_heads(x):\n    return torch.stack(x.unbind(1), dim=-1).flatten(2)\n"),
@@ -274,6 +306,32 @@ WRONG = {
         (None, "def merge_heads(x):\n    return torch.cat(list(x.unbind(1))[::-1], dim=-1)\n"),
     ],
     "MultiHeadAttention": [
+        (
+            "MK4",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            w(x).unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)
+            for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value))
+        )
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -20.0)
+        weights = scores.softmax(dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).flatten(-2)), weights
+""",
+        ),
         (
             "MU45",
             """

@@ -138,6 +138,18 @@ class alibi_bias:
             why="""`triu` keeps what lies on and above the diagonal, the keys after the query. A causal model looks at none of those,
             so nothing would be left of the bias. Here it is asked for on both sides.""",
         ),
+        "PO41": mistake(
+            patch(SLOPES, "8 * torch.arange(1, num_heads + 1) / num_heads"),
+            says="The exponent itself, 8(h + 1)/num_heads, became the slope; the slope should be 2 to the power of minus that.",
+            why="""Slopes of 2^(−8(h + 1)/num_heads) lie between 0 and 1 and fall by a fixed factor from head to head. The exponents lie
+            between 0 and 8 and grow.""",
+        ),
+        "PO42": mistake(
+            patch(".abs()", ".abs() + 1"),
+            says="The distance was counted from 1; it should be abs(i − j), which is 0 for a token and itself.",
+            why="""One step more for every key lowers all scores of a row alike, which softmax undoes. But the bias is compared with
+            −slope · abs(i − j) itself, whose diagonal is 0.""",
+        ),
         "PO37": mistake(
             patch(SLOPES, f"({SLOPES}).long()"),
             says="Every bias is 0: perhaps the slopes became whole numbers; they lie between 0 and 1 and should be floats.",

@@ -206,5 +206,17 @@ class apply_rope:
             says="Positions were counted from the first one given; use them as they come.",
             why="""A text that goes on from a cache begins at position 37, say, and its first token has to be turned by 37 steps.""",
         ),
+        "PO43": mistake(
+            patch("positions[:, None]", "(positions[0] + torch.arange(x.shape[-2]))[:, None]"),
+            says="Positions were counted on from the first one given, in steps of 1; use all of them as they come.",
+            why="""Tokens need not stand side by side: of a batch with padding, of a cache that forgets, or of a text in another order each
+            token keeps its own position.""",
+        ),
+        "PO44": mistake(
+            patch("-two_i / d", "-two_i.flip(0) / d"),
+            says="The frequencies are in reverse order, the slowest first; pair i should have base^(−2i/d).",
+            why="""The first pair turns by one radian per position, and each later pair more slowly. In the other order attention works as
+            well, but not with weights that were trained in this one.""",
+        ),
         "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }

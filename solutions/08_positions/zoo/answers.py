@@ -543,6 +543,33 @@ def shift_matrix(d_model, offset, base=10000.0):
     ],
     "apply_rope": [
         (
+            "PO43",
+            """
+def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("d must be even")
+    steps = positions[0] + torch.arange(x.shape[-2])
+    angles = steps[:, None].double() * base ** (-torch.arange(0, d, 2).double() / d)
+    sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+""",
+        ),
+        (
+            "PO44",
+            """
+def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[:, None].double() * base ** (-torch.arange(d - 2, -1, -2).double() / d)
+    sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+""",
+        ),
+        (
             "AB8",
             """
 def apply_rope(x, positions, base=10000.0):
@@ -839,6 +866,25 @@ def apply_rope(x, positions, base=10000.0):
         ),
     ],
     "alibi_bias": [
+        (
+            "PO41",
+            """
+def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
+    positions = torch.arange(t)
+    distance = (positions[:, None] - positions[None, :]).abs()
+    slopes = 8 * torch.arange(1, num_heads + 1) / num_heads
+    return -slopes[:, None, None] * distance
+""",
+        ),
+        (
+            "PO42",
+            """
+def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
+    positions = torch.arange(t)
+    distance = (positions[:, None] - positions[None, :]).abs() + 1
+    return -torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])[:, None, None] * distance
+""",
+        ),
         (
             "PO21",
             """def alibi_bias(num_heads, t):
