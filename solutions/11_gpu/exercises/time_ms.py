@@ -101,7 +101,7 @@ class time_ms:
         ),
         "GP28": mistake(
             patch(*BEFORE),
-            says="The wait between the warm-up and the first reading is missing: the rest of the warm-up is measured with it.",
+            says="Nothing waits for the warm-up before the clock is started: the rest of its work is measured with the first reading.",
             why="The warm-up calls only queue their work. The first measured call has to wait for it.",
         ),
         "GP29": mistake(
