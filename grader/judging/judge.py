@@ -302,7 +302,9 @@ class _Judgement:
 
     def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
         """What was verified, without the properties that the case at fault speaks against: they held where they were tried, but it is shown
-        right beside them. A result of another shape has none."""
+        right beside them. A result of another shape has none; one of another type or dtype contradicts what was said of these."""
+        if finding.kind in ("type", "shape", "dtype") and wording.FORM_AS_EXPECTED in self.verified:
+            self.verified.remove(wording.FORM_AS_EXPECTED)
         if i not in self.actual or self.actual[i].failure is not None:
             return tuple(self.verified)
         rules = [rule for rule in self.exercise.properties if rule.title in self.verified]

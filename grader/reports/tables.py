@@ -15,6 +15,7 @@ from grader.judging.crop import SIDE, largest, matrix_shape, part, place, window
 from grader.judging.verdict import Table
 
 TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
+HAIR = float(np.finfo(np.float64).tiny)  # what stands in a table for a difference within the tolerance
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
@@ -43,7 +44,8 @@ class View:
         """The cells as text."""
         noise = 0.0
         if self.table.role == "difference":
-            noise = NOISE * (self.table.cut.largest if self.table.cut else largest(self.table.array))
+            most = self.table.cut.largest if self.table.cut else largest(self.table.array)
+            noise = max(NOISE * most, HAIR)
         return [[number(value, noise) for value in row] for row in self.cells]
 
     @property

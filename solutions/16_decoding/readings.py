@@ -50,7 +50,7 @@ def appends(case: Case, parts: Parts) -> dict[str, Part]:
         "what the cache keeps shares memory with what it was given": flag(
             any(overlap(one, other) for one in own for other in given)
         ),
-        "what append returns is the cache's own memory, and no copy of it": flag(
+        "what append returns is memory of this cache, no copy of it and no other cache's": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])
         ),
         "what append returns lies in memory that was allocated when the cache was made": flag(

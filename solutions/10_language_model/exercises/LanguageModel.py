@@ -237,6 +237,7 @@ class LanguageModel:
         ),
         "LM13": mistake(
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
+            patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device) % self.max_len)[:, None]"),
             says="The positions of the rows in the batch were used; those of the tokens are expected.",
             why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same
             embedding.""",

@@ -282,4 +282,9 @@ class generate:
             why="""The text grows with every token that is written, and so does what the model is given. From the first token beyond
             max_len on it is more than the model has positions for.""",
         ),
+        "LM24": mistake(
+            patch("[:, -1]\n", "[:1, -1]\n", "[ids, following]", "[ids, following.expand(len(ids), 1)]"),
+            says="The first row's logits decided for all rows; each row should get a token from its own logits.",
+            why="The rows of a batch are texts of their own, that share nothing but the call. Each has its own (vocabulary,) logits.",
+        ),
     }

@@ -26,6 +26,8 @@ class time_ms:
     def cases(rng):
         def case(key, title, device, plan, as_device=False, **kwargs):
             shown = {name: str(number) for name, number in kwargs.items()}
+            if as_device:
+                shown["device"] = f"torch.device({device!r})"
             options = {"plan": plan, "kwargs": kwargs, "as_device": as_device, "shown": shown}
             return Case(
                 key, title, (device,), probe="probes_clock.timing", options=options, names=("device",), reading=reading

@@ -223,6 +223,14 @@ class merge_partial:
             looks for m = −∞ to find rows without a key finds none.""",
             issue="flashinfer-ai/flashinfer#4450",
         ),
+        "OS17": mistake(
+            patch(SHIFT, "shift = m.clamp_min(-1000.0)"),
+            patch(SHIFT, "shift = m.clamp_min(-100.0)"),
+            says="A finite number was subtracted wherever m lies below it, against −∞ − (−∞); only −∞ itself should be replaced.",
+            why="""Scores may lie below any number that one thinks of. With −1,000 subtracted in place of a maximum of −2,000 all
+            exponentials of the row are 0, and nothing is left of it. `masked_fill(m == -math.inf, 0.0)` changes rows without a key
+            alone.""",
+        ),
         "OS8": mistake(
             patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),

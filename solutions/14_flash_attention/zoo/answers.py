@@ -1127,3 +1127,20 @@ WRONG["tiled_attention_backward"] += [
 """,
     ),
 ]
+
+WRONG["merge_partial"] += [
+    (
+        "OS17",
+        """Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    m_a, l_a, o_a = a
+    m_b, l_b, o_b = b
+    m = torch.maximum(m_a, m_b)
+    safe = m.clamp_min(-1000.0)
+    f_a, f_b = torch.exp(m_a - safe), torch.exp(m_b - safe)
+    return m, f_a * l_a + f_b * l_b, f_a[..., None] * o_a + f_b[..., None] * o_b
+""",
+    )
+]

@@ -649,7 +649,7 @@ WRONG["attention_rollout"] += [
 """,
     ),
     (
-        "RL1",
+        "RL1+RL17",
         """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
     t = layers[0].shape[-1]
     eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
@@ -729,4 +729,15 @@ WRONG["loss_without_head"] += [
         handle.remove()
 """,
     ),
+]
+
+WRONG["induction_score"] += [
+    (
+        "IN19",
+        """def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    t = weights.shape[-1]
+    picked = [weights[:, :, i, i - period + 1] for i in range(period + 1 if t > period + 1 else period, t)]
+    return torch.stack(picked, dim=-1).mean(dim=(0, 2))
+""",
+    )
 ]
