@@ -277,9 +277,9 @@ def experiment(exercise: Exercise, case: Case) -> str:
     """The case as a call: 'Scores of 1000: softmax_rows(scores (3, 3) float64)'; '' for an answer."""
     if exercise.kind == "answer":
         return ""
-    inputs = [_input(name, value) for name, value in named_inputs(case)]
-    inputs += [f"{name}={text}" for name, text in case.options.get("shown", {}).items()]
-    return f"{_capital(case.title)}: {exercise.name}({', '.join(inputs)})"
+    shown = {name: f"{name}={text}" for name, text in case.options.get("shown", {}).items()}
+    inputs = {name: _input(name, value) for name, value in named_inputs(case)} | shown
+    return f"{_capital(case.title)}: {exercise.name}({', '.join(inputs.values())})"
 
 
 def named_inputs(case: Case) -> list[tuple[str, Any]]:
@@ -327,9 +327,9 @@ def next_exercise(exercise: Exercise) -> str:
 
 
 LAST_EXERCISE = "That was the last exercise of the course."
+FORM_AS_EXPECTED = "type, shape and dtype are as expected"
 NO_LARGE_TENSOR = "no tensor was as large as the T × T table, at any moment"
 INPUTS_UNCHANGED = "the inputs are left as they are"
-FORM_AS_EXPECTED = "type, shape and dtype are as expected"
 
 
 def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:

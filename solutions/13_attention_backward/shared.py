@@ -87,4 +87,17 @@ MISTAKES = {
         twice the weighted mean, not to 0. With weights (½, ½) and grad_weights (1, 0) the result should be (¼, −¼), and a plus
         sign gives (¾, ¼).""",
     ),
+    "GB32": mistake(
+        patch(BACK, "weights * (grad_weights - weights * mean)"),
+        says="The weighted mean was multiplied by the weights inside the bracket as well; the weight in front is enough.",
+        why="""Multiplied out, `weights * (grad_weights - mean)` is `weights * grad_weights - weights * mean`: each term has one
+        factor of the weights. With weights (½, ½) and grad_weights (1, 0) the weighted mean is ½ and the result (¼, −¼); with the
+        second factor it is (⅜, −⅛), and the row no longer sums to 0.""",
+    ),
+    "GB33": mistake(
+        patch(MEAN, "grad_weights.max(axis=-1, keepdims=True)"),
+        says="The largest of grad_weights was subtracted; subtract the weighted mean.",
+        why="""The largest entry is subtracted in softmax itself, where any number would do. Here what is subtracted is part of the
+        derivative: the sum of weights[j] · grad_weights[j] over j. With another number the rows of the result do not sum to 0.""",
+    ),
 }

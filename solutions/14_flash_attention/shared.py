@@ -127,6 +127,7 @@ MASK_MISTAKES = {
     "TI2": mistake(
         patch(KEY_LOOP, "for left in range(0, visible // block_size * block_size, block_size):"),
         patch(KEY_LOOP, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
+        patch(KEY_LOOP, "for left in range(0, min(visible, max(t_k - block_size + 1, 1)), block_size):"),
         says="The last tile of keys is dropped where it is not full.",
         why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
             key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does.""",

@@ -1,6 +1,7 @@
 """Lesson 16: what follows from what its probes saw of a cache and of a loop that uses one."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -30,8 +31,11 @@ def appends(case: Case, parts: Parts) -> dict[str, Part]:
         for name in ("keys", "values"):
             part = parts.get(f"{name} {i}")
             if part is None:
-                raise ContractError(f"A chunk of {kept[i]} was refused, and there was room for it.")
-            found[f"{name} after {length} token{'s' if length > 1 else ''}"] = part
+                taken = length - kept[i]
+                raise ContractError(
+                    f"A chunk of {kept[i]} was refused, and only {taken} of {room} places should have been taken by then."
+                )
+            found[f"{name} after {length} token{'s' if length > 1 else ''}"] = _written(part, length, room)
     taken, given, held, own = (numbers(parts[name]).reshape(-1, 2) for name in ("taken", "given", "held", "kept"))
     refused = numbers(parts["refused"]).ravel()
     wanted = [len(kept), len(case.options["chunks"]) - len(kept)]
@@ -46,7 +50,7 @@ def appends(case: Case, parts: Parts) -> dict[str, Part]:
         "what the cache keeps shares memory with what it was given": flag(
             any(overlap(one, other) for one in own for other in given)
         ),
-        "what append returns is the cache's own memory, and no copy of it": flag(
+        "what append returns is memory of this cache, no copy of it and no other cache's": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])
         ),
         "what append returns lies in memory that was allocated when the cache was made": flag(
@@ -121,6 +125,14 @@ def _in_turn(case: Case, seen: list[Array], result: Part) -> bool:
 
 def _inside(one: Array, taken: Array) -> bool:
     return bool(((taken[:, 0] <= one[0]) & (one[1] <= taken[:, 1])).any())
+
+
+def _written(part: Part, length: int, room: int) -> Part:
+    """The part; where all of a memory came back, with 0 where nothing has been written: torch.empty leaves anything there."""
+    array = part.array
+    if array is None or array.ndim != 4 or not length < array.shape[2] == room:
+        return part
+    return replace(part, array=np.concatenate([array[:, :, :length], np.zeros_like(array[:, :, length:])], axis=2))
 
 
 def _tensor(array: Array) -> Part:

@@ -105,3 +105,33 @@ def test_a_difference_from_infinity_is_infinite_and_one_that_is_seen_is_not_noth
     assert difference.role == "difference"
     assert difference.array[0] == np.inf and difference.array[1] == 0 and difference.array[3] == 0
     assert 0 < difference.array[2] < 1e-300  # written ~0
+
+
+def test_a_result_of_another_dtype_is_not_said_to_have_the_right_one():
+    cell = """def rms_norm(x, weight, eps=1e-5):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps) * weight
+"""
+    shown = verdict("rms_norm", cell)
+    assert "dtype" in shown.headline
+    assert shown.verified and not any("dtype" in sentence for sentence in shown.verified), shown.verified
+
+
+def test_an_input_that_is_shown_otherwise_is_shown_once():
+    cell = """def time_ms(fn, device, warmup=3, repeats=10):
+    seconds = []
+    for i in range(warmup + repeats):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        if device == "mps":
+            torch.mps.synchronize()
+        start = time.perf_counter()
+        fn()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        if device == "mps":
+            torch.mps.synchronize()
+        seconds += [time.perf_counter() - start] if i >= warmup else []
+    return 1000 * statistics.median(seconds)
+"""
+    assert verdict("time_ms", cell).experiment.endswith("time_ms(device=torch.device('cuda'), warmup=2, repeats=7)")

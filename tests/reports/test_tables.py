@@ -46,6 +46,11 @@ def test_a_difference_within_the_tolerance_is_a_hair_beside_nan_too():
     assert views((table,))[-1].written == [["~0", "nan", "0"]]
 
 
+def test_where_all_differences_are_within_the_tolerance_none_is_told_as_a_number():
+    table = Table("result", np.full((1, 2), np.finfo(np.float64).tiny), "difference")
+    assert views((table,))[-1].written == [["~0", "~0"]]
+
+
 def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference():
     want = np.zeros((40, 9))
     got = want.copy()

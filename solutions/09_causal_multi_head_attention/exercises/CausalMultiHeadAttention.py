@@ -372,7 +372,8 @@ class CausalMultiHeadAttention:
         "CM63": mistake(
             patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
             patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
-            says="Dropout was applied to the attention weights and again to what the heads give; it should act on the weights alone.",
+            says="Dropout was applied to the attention weights and once more behind them, to the heads or to what proj gives; it should "
+            "act on the weights alone.",
             why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
             number is missing more often than the argument says.""",
         ),

@@ -260,4 +260,10 @@ class TransformerBlock:
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`
             stands in until that is found.""",
         ),
+        "CM69": mistake(
+            *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
+            says="The block's result was normalized as well; what a block returns should be the sum, x + mlp(ln2(x)).",
+            why="""In a pre-norm model the residual stream runs through all blocks without a normalization on it. A single LayerNorm
+            comes after the last block, and belongs to the model (lesson 10).""",
+        ),
     }

@@ -560,3 +560,21 @@ WRONG["layer_norm"] += [
 """,
     ),  # the variance is taken around 0, not around the mean
 ]
+
+WRONG["TransformerBlock"] += [
+    (
+        "CM69",
+        """class TransformerBlock(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, max_len: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.ln1, self.ln2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attn = GivenAttention(d_model, num_heads, max_len, dropout)
+        self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attn(self.ln1(x))
+        x = x + self.mlp(self.ln2(x))
+        return self.ln2(x)
+""",
+    )
+]

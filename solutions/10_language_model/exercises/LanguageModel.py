@@ -237,6 +237,7 @@ class LanguageModel:
         ),
         "LM13": mistake(
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
+            patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device) % self.max_len)[:, None]"),
             says="The positions of the rows in the batch were used; those of the tokens are expected.",
             why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same
             embedding.""",
@@ -281,5 +282,17 @@ class LanguageModel:
             says="What position gave in an earlier call was kept and used again; look the embeddings up in every call.",
             why="""The graph of the kept embeddings is used up by the first `backward()`, so that the second one raises; and once the
             optimizer has stepped, they are no longer those of `position`. The places 0 … T − 1 may be kept, in a buffer.""",
+        ),
+        "LM22": mistake(
+            patch(PLACES, "self.position.weight[-ids.shape[1]:]"),
+            patch(PLACES, "self.position(torch.arange(self.max_len - ids.shape[1], self.max_len, device=ids.device))"),
+            says="The last T rows of position were added; a text of T tokens should take the first T, rows 0 to T − 1.",
+            why="""With T = max_len the two are the same. In a shorter text the first token would stand at position max_len − T, another one
+            for every length.""",
+        ),
+        "LM23": mistake(
+            patch(SUM, "x = self.token(ids)\n        places = ", "x = block(x)", "x = block(x + places)"),
+            says="The positions were added before every block; they should be added once, before the first.",
+            why="""The residual stream carries them on: what is added to x at the beginning is still in it at every block.""",
         ),
     }

@@ -267,4 +267,24 @@ class generate:
             why="""`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than
             the model has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text.""",
         ),
+        "LM21": mistake(
+            patch(
+                "try:\n",
+                "text, ids = (ids, ids[:, -max_len:])\n    try:\n",
+                "model(ids[:, -max_len:])",
+                "model(ids)",
+                "ids = torch.cat([ids, following], dim=1)",
+                "ids = torch.cat([ids, following], dim=1)\n                text = torch.cat([text, following], dim=1)",
+                "return ids",
+                "return text",
+            ),
+            says="The last max_len tokens were taken once, before the loop; they should be taken before each call of the model.",
+            why="""The text grows with every token that is written, and so does what the model is given. From the first token beyond
+            max_len on it is more than the model has positions for.""",
+        ),
+        "LM24": mistake(
+            patch("[:, -1]\n", "[:1, -1]\n", "[ids, following]", "[ids, following.expand(len(ids), 1)]"),
+            says="The first row's logits decided for all rows; each row should get a token from its own logits.",
+            why="The rows of a batch are texts of their own, that share nothing but the call. Each has its own (vocabulary,) logits.",
+        ),
     }

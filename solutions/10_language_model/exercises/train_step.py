@@ -283,4 +283,10 @@ class train_step:
             why="""The loss is a number at the end of a graph. `backward()` walks through that graph and writes each parameter's
             gradient into `.grad`; without it `step()` has nothing to go by, and the model stays as it is.""",
         ),
+        "TR19": mistake(
+            patch(FORWARD, "loss = next_token_loss(model(ids[:, :-1]), ids[:, 1:])"),
+            says="Inputs and targets were shifted twice, so that token i is asked for token i + 2; once is enough.",
+            why="""next_token_loss pairs logits[:, :-1] with ids[:, 1:] itself. Given inputs and targets that are shifted already,
+            it moves them apart by one more: the model learns to skip a token.""",
+        ),
     }

@@ -748,3 +748,134 @@ WRONG["LanguageModel"] += [
 """,
     )  # the norm runs after every block
 ]
+
+WRONG["LanguageModel"] += [
+    (
+        "LM22",
+        """class LanguageModel(nn.Module):
+    def __init__(self, vocabulary: int, d_model: int, num_heads: int, num_layers: int, max_len: int) -> None:
+        super().__init__()
+        self.max_len = max_len
+        self.token = nn.Embedding(vocabulary, d_model)
+        self.position = nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        t = ids.shape[1]
+        if t > self.max_len:
+            raise ValueError("too long")
+        x = self.token(ids) + self.position.weight[-t:]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+""",
+    ),
+    (
+        "LM23",
+        """class LanguageModel(nn.Module):
+    def __init__(self, vocabulary: int, d_model: int, num_heads: int, num_layers: int, max_len: int) -> None:
+        super().__init__()
+        self.max_len = max_len
+        self.token = nn.Embedding(vocabulary, d_model)
+        self.position = nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)])
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        if ids.shape[1] > self.max_len:
+            raise ValueError("too long")
+        p = self.position(torch.arange(ids.shape[1], device=ids.device))
+        x = self.token(ids)
+        for block in self.blocks:
+            x = block(x + p)
+        return self.head(self.norm(x))
+""",
+    ),
+]
+
+WRONG["generate"] += [
+    (
+        "LM21",
+        """def generate(
+    model: nn.Module, ids: torch.Tensor, max_new_tokens: int, max_len: int, temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        context = ids[:, -max_len:]
+        new_ids = []
+        for _ in range(max_new_tokens):
+            logits = model(context)[:, -1]
+            if temperature == 0:
+                new = logits.argmax(-1, keepdim=True)
+            else:
+                new = torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
+            new_ids.append(new)
+            context = torch.cat([context, new], dim=1)
+    model.train(training)
+    return torch.cat([ids] + new_ids, dim=1)
+""",
+    )
+]
+
+WRONG["LanguageModel"] += [
+    (
+        "LM13",
+        """class LanguageModel(nn.Module):
+    def __init__(self, vocabulary: int, d_model: int, num_heads: int, num_layers: int, max_len: int) -> None:
+        super().__init__()
+        self.max_len = max_len
+        self.token, self.position = nn.Embedding(vocabulary, d_model), nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)])
+        self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        if ids.shape[1] > self.max_len:
+            raise ValueError("too long")
+        x = self.token(ids) + self.position(torch.arange(ids.shape[0], device=ids.device) % self.max_len)[:, None]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+""",
+    )
+]
+
+WRONG["generate"] += [
+    (
+        "LM24",
+        """def generate(
+    model: nn.Module, ids: torch.Tensor, max_new_tokens: int, max_len: int, temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    mode = model.training
+    model.eval()
+    with torch.no_grad():
+        for _ in range(max_new_tokens):
+            logits = model(ids[:, -max_len:])[0, -1]
+            new = logits.argmax().view(1) if temperature == 0 else torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
+            ids = torch.cat([ids, new.expand(ids.shape[0], 1)], dim=1)
+    model.train(mode)
+    return ids
+""",
+    )
+]
+
+WRONG["train_step"] += [
+    (
+        "TR19",
+        """def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Tensor, clip: float = 1.0) -> float:
+    inputs, targets = ids[:, :-1], ids[:, 1:]
+    optimizer.zero_grad()
+    logits = model(inputs)
+    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return loss.item()
+""",
+    )
+]

@@ -173,4 +173,22 @@ class attention_bytes:
             why="""A causal kernel knows the positions of its query and its key, and a comparison tells whether the key is hidden.
             Nothing has to come from memory for that.""",
         ),
+        "BY21": mistake(
+            patch(VECTORS, "t_q + 2 * t_k", TABLE, "2 * t_q * t_k"),
+            says="Only what is read was counted; what is written should be counted as well.",
+            why="""The output is written in both, and in three kernels so are scores and weights. A number on its way to memory takes as
+            long as one on its way back.""",
+        ),
+        "BY22": mistake(
+            patch(VECTORS, "2 * t_q + (2 * t_q * t_k if fused else 2 * t_k)"),
+            patch(VECTORS, "2 * t_q + 2 * t_q * t_k"),
+            says="Keys and values were counted once for every query; each of them should be counted once.",
+            why="""Every query meets every key, but on the chip: a tile of keys serves many queries before it is thrown away. The
+            task counts each tensor once.""",
+        ),
+        "BY23": mistake(
+            patch(RETURN, "return batch * (num_heads * vectors * d_head + table) * bytes_per_number"),
+            says="The t_q × t_k matrices were counted once for each item of the batch; each head has its own.",
+            why="Each head compares its own queries with its own keys: scores are (B, H, T_q, T_k).",
+        ),
     }

@@ -9,6 +9,7 @@ TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagon
     "sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q)) / (t_q * t_k)",
 )
 PROJECTED = ("(2 * t_q + 2 * t_k)", "4 * t_q", "3 * t_q")  # tokens, counted once for each of the projections
+PRODUCTS = "products * 2 * batch * num_heads * t_q * t_k * d_head"
 
 
 def projections(tokens: str):
@@ -127,5 +128,30 @@ class attention_flops:
             ),
             says="A few operations for each score were counted besides the matrix products; softmax, scale and mask should be left out.",
             why="A softmax takes 3, 5 or more for each score, by convention. Compared with 4 · d_head for the products these are few.",
+        ),
+        "GP64": mistake(
+            patch(PRODUCTS, "2 * batch * num_heads * t_q * d_head * (t_k + d_head)"),
+            patch(PRODUCTS, "2 * batch * num_heads * t_q * t_k * (d_head + t_k)"),
+            says="One of the two products was counted with a size squared; both should take T_q · T_k · d_head multiply-adds.",
+            why="""q (T_q, d_head) times kᵀ (d_head, T_k) and weights (T_q, T_k) times v (T_k, d_head): three sizes each, the same
+            ones, of which the inner one is summed over.""",
+        ),
+        "GP65": mistake(
+            patch("total // 2", "total * 3 // 4"),
+            says="causal halved one of the two products; it should halve both.",
+            why="A score that is hidden is not needed, and a weight that is 0 adds nothing: half of q kᵀ and half of weights · v is left.",
+        ),
+        "GP66": mistake(
+            *(
+                patch(PRODUCTS, counted) + half
+                for counted in (
+                    "batch * num_heads * t_q * (t_k * (2 * d_head - 1) + d_head * (2 * t_k - 1))",
+                    "products * batch * num_heads * t_q * t_k * (2 * d_head - 1)",
+                )
+                for half in (patch(), patch("// 2", "/ 2"))
+            ),
+            says="For n products of numbers n − 1 additions were counted; by convention each multiply-add counts 2.",
+            why="""To add n numbers takes n − 1 additions, so the count is exact. Hardware starts its sum at 0 and adds n times, and papers
+            count 2 n.""",
         ),
     }

@@ -26,6 +26,8 @@ class time_ms:
     def cases(rng):
         def case(key, title, device, plan, as_device=False, **kwargs):
             shown = {name: str(number) for name, number in kwargs.items()}
+            if as_device:
+                shown["device"] = f"torch.device({device!r})"
             options = {"plan": plan, "kwargs": kwargs, "as_device": as_device, "shown": shown}
             return Case(
                 key, title, (device,), probe="probes_clock.timing", options=options, names=("device",), reading=reading
@@ -101,7 +103,7 @@ class time_ms:
         ),
         "GP28": mistake(
             patch(*BEFORE),
-            says="The wait between the warm-up and the first reading is missing: the rest of the warm-up is measured with it.",
+            says="Nothing waits for the warm-up before the clock is started: the rest of its work is measured with the first reading.",
             why="The warm-up calls only queue their work. The first measured call has to wait for it.",
         ),
         "GP29": mistake(

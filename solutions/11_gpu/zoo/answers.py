@@ -759,3 +759,99 @@ WRONG["attention_bytes"] += [
 """,
     )  # the fused kernel still writes scores once
 ]
+
+WRONG["attention_bytes"] += [
+    (
+        "BY22",
+        """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
+    if fused:
+        n = t_q * d_head + t_q * 2 * t_k * d_head + t_q * d_head
+    else:
+        n = (t_q + t_k) * d_head + t_q * t_k + 2 * t_q * t_k + t_q * t_k + t_k * d_head + t_q * d_head
+    return batch * num_heads * n * bytes_per_number
+""",
+    ),
+    (
+        "BY23",
+        """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
+    q = out = t_q * d_head
+    k = v = t_k * d_head
+    table = t_q * t_k
+    if fused:
+        numbers = q + k + v + out
+    else:
+        numbers = q + k + v + out
+        return (batch * num_heads * numbers + batch * 4 * table) * bytes_per_number
+    return batch * num_heads * numbers * bytes_per_number
+""",
+    ),
+    (
+        "BY21",
+        """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
+    q = out = t_q * d_head
+    k = v = t_k * d_head
+    table = t_q * t_k
+    if fused:
+        numbers = q + k + v
+    else:
+        numbers = (q + k) + table + (table + v)
+    return batch * num_heads * numbers * bytes_per_number
+""",
+    ),
+]
+
+WRONG["attention_flops"] += [
+    (
+        "GP64",
+        """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
+    scores = 2 * t_q * t_k * d_head
+    output = 2 * t_q * d_head * d_head
+    total = batch * num_heads * (scores + output)
+    return total // 2 if causal else total
+""",
+    ),
+    (
+        "GP65",
+        """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
+    scores = 2 * t_q * t_k * d_head
+    mixing = 2 * t_q * t_k * d_head
+    total = batch * num_heads * (scores + mixing)
+    return batch * num_heads * (scores / 2 + mixing) if causal else total
+""",
+    ),
+    (
+        "GP66",
+        """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
+    scores = t_q * t_k * (2 * d_head - 1)
+    mixing = t_q * d_head * (2 * t_k - 1)
+    total = batch * num_heads * (scores + mixing)
+    return total / 2 if causal else total
+""",
+    ),
+]
+
+WRONG["time_ms"] += [
+    (
+        "GP28",
+        """def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
+    device = torch.device(device)
+
+    def wait():
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        elif device.type == "mps":
+            torch.mps.synchronize()
+
+    for _ in range(warmup):
+        fn()
+    readings = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        wait()
+        fn()
+        wait()
+        readings.append((time.perf_counter() - start) * 1000)
+    return statistics.median(readings)
+""",
+    )
+]

@@ -72,7 +72,10 @@ class luong_attention:
         ),
         "AL16": mistake(
             patch(SCORES, f"torch.tanh({SCORES})"),
-            says="A tanh was applied to the score; Luong's 'general' score should be a plain product, query w key.",
-            why="tanh belongs to Bahdanau's score. Here it presses scores between −1 and 1, and softmax could not choose one key.",
+            patch("query @ w", "torch.tanh(query @ w)"),
+            says="A tanh was applied, to the score or to the projected query; Luong's 'general' score should be a plain product, query w "
+            "key.",
+            why="""tanh belongs to Bahdanau's score. Of a score it leaves a number between −1 and 1, with which softmax cannot
+            choose one key; of a projected query it leaves hardly more than the signs.""",
         ),
     }

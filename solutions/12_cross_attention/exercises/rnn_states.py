@@ -194,4 +194,24 @@ class rnn_states:
             why="""`stack` makes (T, B, h). A reshape to (B, T, h) keeps the order in memory and only cuts it elsewhere, so an item's row
             holds states of other items. `transpose(0, 1)` exchanges the axes; `dim=1` puts the new one in its place at once.""",
         ),
+        "RN21": mistake(
+            patch(KEPT, f"state = {INPUT} + {PAST} + b\n        states.append(torch.tanh(state))"),
+            patch(KEPT, f"state = {INPUT} + torch.tanh(state) @ w_h + b\n        {KEEP}"),
+            says="tanh was taken of only one of two: of the states that came back, or of the state that is carried on. Both should be the "
+            "same state.",
+            why="""The state after token t is tanh(x_t w_x + h w_h + b): that is what the next token meets and what attention looks back
+            at later. Bend it once, before it is kept.""",
+        ),
+        "RN22": mistake(
+            patch(STEP, f"state + {STEP}"),
+            says="The new state was added to the old one; it should take its place.",
+            why="""The past enters through h w_h, inside tanh. Added as well, it piles up: after T tokens a number can be as large as T,
+            where tanh keeps it between −1 and 1.""",
+        ),
+        "RN23": mistake(
+            patch(STEP, f"torch.tanh({INPUT} + {PAST} + (b if t else 0))"),
+            says="The first state lacks the bias b; it is made like all others, from a past of zeros.",
+            why="""With h = 0 the formula leaves tanh(x_0 w_x + b). A first step of its own, before the loop, easily forgets a term; a state
+            of zeros before it needs none.""",
+        ),
     }

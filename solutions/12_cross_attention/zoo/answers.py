@@ -956,3 +956,66 @@ def luong_attention(query, keys, w):
         ),
     ],
 }
+
+WRONG["rnn_states"] += [
+    (
+        "RN21",
+        """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
+    h = torch.zeros(x.shape[0], w_h.shape[0])
+    out = []
+    for t in range(x.shape[1]):
+        h = x[:, t] @ w_x + h @ w_h + b
+        out.append(torch.tanh(h))
+    return torch.stack(out, dim=1)
+""",
+    ),
+    (
+        "RN23",
+        """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
+    batch, steps, _ = x.shape
+    h = torch.zeros(batch, w_h.shape[0], device=x.device)
+    h = torch.tanh(x[:, 0] @ w_x)
+    states = [h]
+    for t in range(1, steps):
+        h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+""",
+    ),
+    (
+        "RN22",
+        """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
+    batch, steps, _ = x.shape
+    h = torch.zeros(batch, w_h.shape[0], device=x.device)
+    states = []
+    for t in range(steps):
+        h = h + torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+""",
+    ),
+    (
+        "RN21",
+        """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
+    batch, steps, _ = x.shape
+    h = torch.zeros(batch, w_h.shape[0], device=x.device)
+    states = []
+    for t in range(steps):
+        h = x[:, t] @ w_x + torch.tanh(h) @ w_h + b
+        states.append(h)
+    return torch.stack(states, dim=1)
+""",
+    ),
+]
+
+WRONG["luong_attention"] += [
+    (
+        "AL16",
+        """def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    scores = (torch.tanh(query @ w)[:, None, :] * keys).sum(-1)
+    weights = scores.softmax(dim=-1)
+    context = torch.einsum("bt,btd->bd", weights, keys)
+    return context, weights
+""",
+    )
+]

@@ -34,6 +34,22 @@ FLAT_TOP = patch("scores.max(axis=-1, keepdims=True)", "scores.max(axis=-1)")
 FLAT_SUM = patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)")
 TURNED = patch("q @ k.swapaxes", "k @ q.swapaxes")
 GRAD_V_LAST = patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V}\n    {RETURN}")
+V_ROOT = "np.sqrt(v.shape[-1])"
+TURNED_ROUND = patch(
+    SCALED,
+    "k.T / root",
+    GRAD_V,
+    "grad_v = weights.T @ grad_output",
+    "grad_output @ v.swapaxes(-1, -2)",
+    "grad_output @ v.T",
+    GRAD_K,
+    "grad_k = grad_scores.T @ q",
+)
+
+
+def grad_v_of(name: str):
+    """grad_v formed last, with another array than the weights."""
+    return patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V.replace('weights', name)}\n    {RETURN}")
 
 
 def scores_with(scale: str):
@@ -247,6 +263,26 @@ class attention_backward:
             why="""Between weights and scores stands the softmax: dS = W ⊙ (dW − weighted mean of the row). With the weights (½, ½) and
             dW = (1, 0), dS is (¼, −¼); without that step the scores would both rise, or none of them, and grad_k does not cancel over
             the keys.""",
+        ),
+        "GB34": mistake(
+            grad_v_of("grad_weights"),
+            grad_v_of("grad_scores"),
+            says="grad_v was formed with a gradient, grad_weights or grad_scores; form it with the weights, of which the output is made.",
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. The gradients of weights and scores go on to q
+            and k, not to v.""",
+        ),
+        "GB35": mistake(
+            patch(f"{GRAD_Q} / root", f"{GRAD_Q} / {V_ROOT}", f"{GRAD_K} / root", f"{GRAD_K} / {V_ROOT}"),
+            patch("np.sqrt(q.shape[-1])", V_ROOT),
+            says="The scale was made of the width of v or grad_output, d_v; it should be 1/√d_k, with the width of queries and keys.",
+            why="""A score is a sum of d_k products, so its size grows with √d_k, whatever the width of the values. Where d_v equals d_k
+            nothing shows.""",
+        ),
+        "GB36": mistake(
+            TURNED_ROUND,
+            says="All axes were reversed, by `.T` or by a transpose without axes; exchange the last two, `swapaxes(-1, -2)`.",
+            why="""Of (B, T_k, d_k) `.T` makes (d_k, T_k, B). For matrices the two are the same, and with a batch or heads in front
+            the products fail, or mix up items.""",
         ),
         "GB27": mistake(
             patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),

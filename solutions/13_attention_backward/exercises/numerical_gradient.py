@@ -210,6 +210,13 @@ class numerical_gradient:
         ),
         "ND9": mistake(
             patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
+            again(
+                MOVED,
+                "moved[at] += step",
+                "above = f(moved.copy())",
+                "moved[at] -= 2 * step",
+                "grad[at] = (above - f(moved.copy())) / (2 * step)",
+            ),
             says="The copies were made once, before the loop, so entries that were moved earlier stay moved; copy x for each entry.",
             why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry should
             start from the unmoved x: copy inside the loop.""",
@@ -282,5 +289,30 @@ class numerical_gradient:
             says="Each entry was moved by half a step each way; move it by a whole one.",
             why="""Both are central differences, with other errors: for x³ at 1 and a step of ½, half a step each way gives 3.0625
             and a whole one 3.25. The formula of this exercise is (f(x + h) − f(x − h)) / 2h.""",
+        ),
+        "ND18": mistake(
+            patch(f"\n        {DOWN}", ""),
+            patch(f"{UP}\n        ", ""),
+            says="One of the two points is x itself, and the difference was divided by 2 · step; move up for one, down for the other.",
+            why="""From x to x + h it is h, not 2h, so every slope comes out half as large as it should be. An array that was moved
+            up is back at x once `step` is subtracted: a whole step down takes 2 · step, or a second copy.""",
+        ),
+        "ND19": mistake(
+            *(
+                patch(
+                    COPIES,
+                    f"{COPIES}\n        h = {size}",
+                    UP,
+                    "up[at] += h",
+                    DOWN,
+                    "down[at] -= h",
+                    "(2 * step)",
+                    "(2 * h)",
+                )
+                for size in ("step * np.abs(x[at])", "step * np.abs(x[at]) + 1e-12", "step * max(1.0, np.abs(x[at]))")
+            ),
+            says="The step was multiplied by the size of the entry; every entry should be moved by `step` itself.",
+            why="""Such a relative step is common in libraries, where the caller gives none. Here the caller does: for x³ at 2 and a step of
+            ½ the slope is 12.25, and with twice the step 13. At an entry of 0 a relative step is 0, and 0 / 0 is NaN.""",
         ),
     }

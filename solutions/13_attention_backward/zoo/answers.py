@@ -1088,3 +1088,116 @@ WRONG["softmax_backward"] += [
 """,
     )  # softmax is taken again of the weights
 ]
+
+WRONG["attention_backward"] += [
+    (
+        "GB35",
+        """def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True)
+    grad_v = w.swapaxes(-1, -2) @ grad_output
+    grad_w = grad_output @ v.swapaxes(-1, -2)
+    grad_s = w * (grad_w - (grad_w * w).sum(-1, keepdims=True))
+    grad_s = grad_s / np.sqrt(grad_output.shape[-1])
+    return grad_s @ k, grad_s.swapaxes(-1, -2) @ q, grad_v
+""",
+    ),
+    (
+        "GB34",
+        """def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    root = np.sqrt(q.shape[-1])
+    scores = q @ k.swapaxes(-1, -2) / root
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    grad_weights = grad_output @ v.swapaxes(-1, -2)
+    grad_v = grad_weights.swapaxes(-1, -2) @ grad_output
+    grad_scores = weights * (grad_weights - (grad_weights * weights).sum(axis=-1, keepdims=True))
+    grad_q = grad_scores @ k / root
+    grad_k = grad_scores.swapaxes(-1, -2) @ q / root
+    return grad_q, grad_k, grad_v
+""",
+    ),
+    (
+        "GB36",
+        """def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    root = np.sqrt(q.shape[-1])
+    scores = q @ np.transpose(k) / root
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    grad_v = np.transpose(weights) @ grad_output
+    grad_weights = grad_output @ np.transpose(v)
+    grad_scores = weights * (grad_weights - (grad_weights * weights).sum(axis=-1, keepdims=True))
+    grad_q = grad_scores @ k / root
+    grad_k = np.transpose(grad_scores) @ q / root
+    return grad_q, grad_k, grad_v
+""",
+    ),
+]
+
+WRONG["numerical_gradient"] += [
+    (
+        "ND18",
+        """def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    grad = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        moved = x.copy()
+        moved[i] += step
+        high = f(moved.copy())
+        moved[i] -= step
+        low = f(moved.copy())
+        grad[i] = (high - low) / (2 * step)
+    return grad
+""",
+    ),
+    (
+        "ND9",
+        """def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    work = x.copy()
+    grad = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        work[i] += step
+        high = f(work.copy())
+        work[i] -= 2 * step
+        low = f(work.copy())
+        grad[i] = (high - low) / (2 * step)
+    return grad
+""",
+    ),
+    (
+        "ND19",
+        """def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    grad = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        high, low = x.copy(), x.copy()
+        h = step * abs(x[index]) + 1e-12
+        high[index] += h
+        low[index] -= h
+        grad[index] = (f(high) - f(low)) / (2 * h)
+    return grad
+""",
+    ),
+]
+
+WRONG["softmax_backward"] += [
+    (
+        "GB32",
+        """def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    inner = np.sum(grad_weights * weights, axis=-1, keepdims=True)
+    return weights * (grad_weights - weights * inner)
+""",
+    ),
+    (
+        "GB33",
+        """def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    inner = np.max(grad_weights, axis=-1, keepdims=True)
+    return weights * (grad_weights - inner)
+""",
+    ),
+]

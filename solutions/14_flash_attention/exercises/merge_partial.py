@@ -153,6 +153,13 @@ class merge_partial:
         "OS1": mistake(
             patch(L, "l = l_a * scale_a + l_b", O, "o = o_a * scale_a[..., None] + o_b"),
             patch(L, "l = l_a + l_b * scale_b", O, "o = o_a + o_b * scale_b[..., None]"),
+            *(
+                patch(SCALES, f"scale_a, scale_b = ({factors})")
+                for factors in (
+                    "torch.ones_like(m_a), torch.exp(m_b - m_a.masked_fill(m_a == -math.inf, 0.0))",
+                    "torch.exp(m_a - m_b.masked_fill(m_b == -math.inf, 0.0)), torch.ones_like(m_b)",
+                )
+            ),
             says="Only one of the two sides is rescaled. Whichever has the smaller maximum needs a factor below 1.",
             why="""Which side holds the larger score differs from row to row. The factor exp(m_side − m) is 1 for the side that holds it
             and below 1 for the other, so writing it on both sides is always right. With m_a = 0 and m_b = −ln 2 the factors are 1 and
@@ -177,7 +184,8 @@ class merge_partial:
                 O,
                 "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l.clamp_min(1e-30)[..., None]",
             ),
-            says="o was merged as a mean with weights l, as if o_a and o_b had been divided; they are sums, which should be added.",
+            patch(O, "o = o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]"),
+            says="o_a and o_b were weighted with l once more, as if they had been divided by it; they are sums, which should be added.",
             why="""Libraries often keep *normalized* outputs together with a logsumexp, and merge those as a weighted mean. Here o is
             the sum Σ exp(score − m) · value, not divided by anything: its weight is inside it already.""",
         ),
@@ -214,6 +222,14 @@ class merge_partial:
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
             looks for m = −∞ to find rows without a key finds none.""",
             issue="flashinfer-ai/flashinfer#4450",
+        ),
+        "OS17": mistake(
+            patch(SHIFT, "shift = m.clamp_min(-1000.0)"),
+            patch(SHIFT, "shift = m.clamp_min(-100.0)"),
+            says="A finite number was subtracted wherever m lies below it, against −∞ − (−∞); only −∞ itself should be replaced.",
+            why="""Scores may lie below any number that one thinks of. With −1,000 subtracted in place of a maximum of −2,000 all
+            exponentials of the row are 0, and nothing is left of it. `masked_fill(m == -math.inf, 0.0)` changes rows without a key
+            alone.""",
         ),
         "OS8": mistake(
             patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),

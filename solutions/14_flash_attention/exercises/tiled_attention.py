@@ -257,7 +257,7 @@ class tiled_attention:
             it is infinite.""",
         ),
         "TI13": mistake(
-            patch(MAXIMUM, "m_new = scores.amax(dim=-1)"),
+            *(patch(MAXIMUM, "m_new = scores.amax(dim=-1)") + more for more in (patch(), NO_SKIP)),
             says="The running maximum was replaced by the tile's; m_new should be the larger of the two.",
             why="""Where a tile lies below what came before, exp(m − m_new) is above 1 and can overflow; within the range of float32 the
             result is still right, since both sums carry the same factor. In a tile that a query may not see at all, the maximum is −∞.""",
@@ -312,5 +312,28 @@ class tiled_attention:
             patch(LSE, "logsumexps.append((m + torch.log(l)) * math.sqrt(q.shape[-1]))"),
             says="The logsumexp was multiplied by √d_k; it should be that of the *scaled* scores.",
             why="The scores that softmax sees are q kᵀ / √d_k, and the backward pass computes exp(score − logsumexp) with those.",
+        ),
+        "TI23": mistake(
+            *(
+                patch(ACC, "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True).clamp(min=1e-30) @ v_tile")
+                + more
+                for more in (patch(), NO_SKIP)
+            ),
+            patch(
+                ACC,
+                "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True).clamp(min=1e-30) @ v_tile",
+                OUTPUT,
+                "outputs.append(o)",
+            ),
+            patch(ACC, "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True) @ v_tile") + NO_SKIP,
+            says="Each tile's values were divided by the tile's own sum before they were added; only sums should be added.",
+            why="""Divided, a tile's share is a mean, and has lost how much weight it had against the other tiles. Add p @ v and p.sum() as
+            they are, relative to one maximum, and divide once, by the l after the last tile.""",
+        ),
+        "TI24": mistake(
+            patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
+            says="The scores were divided by √d_v, the width of the values; √d_k is expected, the width of queries and keys.",
+            why="""A score is a sum of d_k products, so its size grows with √d_k, whatever the width of the values. Where d_v equals d_k
+            nothing shows.""",
         ),
     }

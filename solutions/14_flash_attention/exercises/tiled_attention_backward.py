@@ -215,7 +215,9 @@ class tiled_attention_backward:
             SOFTMAX + NO_SKIP,
             patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)"),
             patch(WEIGHTS, "weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
-            says="The weights were computed from the tile alone; the logsumexp of the whole row should be subtracted from the scores.",
+            says="A tile's weights depend on the tile alone; they should be exp(score − logsumexp), with the logsumexp of the whole row, "
+            "and"
+            "nothing besides.",
             why="""exp(score − logsumexp) is the weight among all keys of the query. Take the scores ln 2, 0, ln 4 and 0 in two tiles. Their
             exponentials 2, 1, 4 and 1 sum to 8, so the first tile's weights are ¼ and ⅛. A softmax of the tile gives ⅔ and ⅓, and
             exp(score − the tile's maximum) 1 and ½.""",
@@ -299,6 +301,7 @@ class tiled_attention_backward:
         ),
         "FB20": mistake(
             patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
+            patch(GRAD_V, GRAD_V.replace("weights.mT", "(grad_scores / root).mT")),
             says="grad_v was formed with grad_scores; it should be formed with the weights.",
             why="""output = weights v, so the gradient of v is weightsᵀ grad_output. dS = W ⊙ (dW − weighted mean) is the gradient of the
             scores; it goes on to q and k, not to v.""",
@@ -309,6 +312,22 @@ class tiled_attention_backward:
             says="The weights are missing in grad_scores: it should be weights ⊙ (grad_weights − the row's weighted mean).",
             why="""A score moves its row in proportion to its own weight: dS = W ⊙ (dW − weighted mean). A key with a weight of 0, such as a
             hidden one, gets no gradient at all.""",
+        ),
+        "FB23": mistake(
+            *(
+                patch(GRAD_SCORES, "grad_scores = weights * grad_weights - delta[..., at, None]") + more
+                for more in (patch(), NO_SKIP)
+            ),
+            says="The row's weighted mean was subtracted whole from every key; each should lose its weight's share: "
+            "weights ⊙ (grad_weights − mean).",
+            why="""Multiplied out, W ⊙ (dW − mean) is W ⊙ dW − W · mean: the keys share the mean according to their weights. If each of n
+            keys loses all of it, the row sums to (1 − n) times the mean, not to 0.""",
+        ),
+        "FB24": mistake(
+            patch(WEIGHTS, WEIGHTS.replace("scores - logsumexp", "scores + logsumexp")),
+            says="The logsumexp was added to the scores; it should be subtracted.",
+            why="""A weight is exp(score) divided by the sum of all exponentials, which is exp(logsumexp): exp(score − logsumexp).
+            Added, the weights are multiplied by that sum.""",
         ),
         "FB16": mistake(
             patch(GRAD_V, GRAD_V.replace("g_tile", "output[..., at, :]")),

@@ -869,3 +869,278 @@ WRONG["merge_partial"] += [
 """,
     )  # the maximum over the whole tensor instead of by row
 ]
+
+WRONG["merge_partial"] += [
+    (
+        "OS1",
+        """Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    m_a, l_a, o_a = a
+    m_b, l_b, o_b = b
+    m = torch.maximum(m_a, m_b)
+    base = m.masked_fill(m == -torch.inf, 0)
+    f_a, f_b = torch.ones_like(m_a), (m_b - m_a.masked_fill(m_a == -torch.inf, 0)).exp()
+    l = f_a * l_a + f_b * l_b
+    o = f_a[..., None] * o_a + f_b[..., None] * o_b
+    return m, l, o
+""",
+    ),
+    (
+        "OS4",
+        """Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    m_a, l_a, o_a = a
+    m_b, l_b, o_b = b
+    m = torch.maximum(m_a, m_b)
+    base = m.masked_fill(m == -torch.inf, 0)
+    f_a, f_b = (m_a - base).exp(), (m_b - base).exp()
+    l = f_a * l_a + f_b * l_b
+    o = (f_a * l_a)[..., None] * o_a + (f_b * l_b)[..., None] * o_b
+    return m, l, o
+""",
+    ),
+]
+
+WRONG["tiled_attention"] += [
+    (
+        "TI23",
+        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
+    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
+    for start in range(0, t_q, block_size):
+        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
+        q_tile = q[:, :, rows]
+        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
+        for left in range(0, t_k, block_size):
+            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
+            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
+            if causal:
+                hidden = cols[None, :] > rows[:, None] + t_k - t_q
+                scores = scores.masked_fill(hidden, -torch.inf)
+            m_new = torch.maximum(m, scores.amax(dim=-1))
+            p = torch.exp(scores - m_new[..., None])
+            factor = torch.exp(m - m_new)
+            l = l * factor + p.sum(dim=-1)
+            o = o * factor[..., None] + (p / p.sum(dim=-1, keepdim=True)) @ v[:, :, cols]
+            m = m_new
+        output[:, :, rows] = o / l[..., None]
+        logsumexp[:, :, rows] = m + l.log()
+    return output, logsumexp
+""",
+    ),
+    (
+        "TI2",
+        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
+    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
+    for start in range(0, t_q, block_size):
+        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
+        q_tile = q[:, :, rows]
+        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
+        for left in range(0, max(t_k - block_size + 1, 1), block_size):
+            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
+            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
+            if causal:
+                hidden = cols[None, :] > rows[:, None] + t_k - t_q
+                scores = scores.masked_fill(hidden, -torch.inf)
+            m_new = torch.maximum(m, scores.amax(dim=-1))
+            p = torch.exp(scores - m_new[..., None])
+            factor = torch.exp(m - m_new)
+            l = l * factor + p.sum(dim=-1)
+            o = o * factor[..., None] + p @ v[:, :, cols]
+            m = m_new
+        output[:, :, rows] = o / l[..., None]
+        logsumexp[:, :, rows] = m + l.log()
+    return output, logsumexp
+""",
+    ),
+    (
+        "TI24",
+        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
+    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
+    for start in range(0, t_q, block_size):
+        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
+        q_tile = q[:, :, rows]
+        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
+        for left in range(0, t_k, block_size):
+            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
+            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(v.shape[3])
+            if causal:
+                hidden = cols[None, :] > rows[:, None] + t_k - t_q
+                scores = scores.masked_fill(hidden, -torch.inf)
+            m_new = torch.maximum(m, scores.amax(dim=-1))
+            p = torch.exp(scores - m_new[..., None])
+            factor = torch.exp(m - m_new)
+            l = l * factor + p.sum(dim=-1)
+            o = o * factor[..., None] + p @ v[:, :, cols]
+            m = m_new
+        output[:, :, rows] = o / l[..., None]
+        logsumexp[:, :, rows] = m + l.log()
+    return output, logsumexp
+""",
+    ),
+    (
+        "TI13",
+        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
+    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
+    for start in range(0, t_q, block_size):
+        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
+        q_tile = q[:, :, rows]
+        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
+        for left in range(0, t_k, block_size):
+            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
+            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
+            if causal:
+                hidden = cols[None, :] > rows[:, None] + t_k - t_q
+                scores = scores.masked_fill(hidden, -torch.inf)
+            m_new = scores.amax(dim=-1)
+            p = torch.exp(scores - m_new[..., None])
+            factor = torch.exp(m - m_new)
+            l = l * factor + p.sum(dim=-1)
+            o = o * factor[..., None] + p @ v[:, :, cols]
+            m = m_new
+        output[:, :, rows] = o / l[..., None]
+        logsumexp[:, :, rows] = m + l.log()
+    return output, logsumexp
+""",
+    ),
+]
+
+WRONG["tiled_attention_backward"] += [
+    (
+        "FB20",
+        """def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    d = (grad_output * output).sum(dim=-1)
+    for left in range(0, t_k, block_size):
+        c = slice(left, min(left + block_size, t_k))
+        for start in range(0, t_q, block_size):
+            r = slice(start, min(start + block_size, t_q))
+            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
+            if causal:
+                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
+                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
+            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
+            grad_s = p * (grad_p - d[:, :, r, None]) / root
+            grad_q[:, :, r] += grad_s @ k[:, :, c]
+            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
+            grad_v[:, :, c] += grad_s.mT @ grad_output[:, :, r]
+    return grad_q, grad_k, grad_v
+""",
+    ),
+    (
+        "FB2",
+        """def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    d = (grad_output * output).sum(dim=-1)
+    for left in range(0, t_k, block_size):
+        c = slice(left, min(left + block_size, t_k))
+        for start in range(0, t_q, block_size):
+            r = slice(start, min(start + block_size, t_q))
+            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
+            if causal:
+                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
+                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
+            p = p / p.sum(-1, keepdim=True).clamp_min(1e-30)
+            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
+            grad_s = p * (grad_p - d[:, :, r, None]) / root
+            grad_q[:, :, r] += grad_s @ k[:, :, c]
+            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
+            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
+    return grad_q, grad_k, grad_v
+""",
+    ),
+    (
+        "FB23",
+        """def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    d = (grad_output * output).sum(dim=-1)
+    for left in range(0, t_k, block_size):
+        c = slice(left, min(left + block_size, t_k))
+        for start in range(0, t_q, block_size):
+            r = slice(start, min(start + block_size, t_q))
+            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
+            if causal:
+                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
+                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
+            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
+            grad_s = (p * grad_p - d[:, :, r, None]) / root
+            grad_q[:, :, r] += grad_s @ k[:, :, c]
+            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
+            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
+    return grad_q, grad_k, grad_v
+""",
+    ),
+    (
+        "FB24",
+        """def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    d = (grad_output * output).sum(dim=-1)
+    for left in range(0, t_k, block_size):
+        c = slice(left, min(left + block_size, t_k))
+        for start in range(0, t_q, block_size):
+            r = slice(start, min(start + block_size, t_q))
+            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root + logsumexp[:, :, r, None])
+            if causal:
+                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
+                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
+            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
+            grad_s = p * (grad_p - d[:, :, r, None]) / root
+            grad_q[:, :, r] += grad_s @ k[:, :, c]
+            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
+            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
+    return grad_q, grad_k, grad_v
+""",
+    ),
+]
+
+WRONG["merge_partial"] += [
+    (
+        "OS17",
+        """Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    m_a, l_a, o_a = a
+    m_b, l_b, o_b = b
+    m = torch.maximum(m_a, m_b)
+    safe = m.clamp_min(-1000.0)
+    f_a, f_b = torch.exp(m_a - safe), torch.exp(m_b - safe)
+    return m, f_a * l_a + f_b * l_b, f_a[..., None] * o_a + f_b[..., None] * o_b
+""",
+    )
+]

@@ -129,6 +129,30 @@ class triton_add:
             says="The result has float32's type whatever the input's is: `torch.empty_like(x)` takes shape, type and device from x.",
             why="`torch.empty(shape)` makes float32 numbers on the CPU, unless it is told otherwise.",
         ),
+        "KN70": mistake(
+            patch("n = x.numel()", "n = len(x)"),
+            says="The rows were counted, `len(x)` or `x.shape[0]`; all entries should be, `x.numel()`.",
+            why="""For the kernel a tensor is one long row of numbers. A tensor (3, 4) has 12 of them, and with n = 3 those from entry 3 on
+            are masked.""",
+        ),
+        "KN71": mistake(
+            patch(Y, "tl.load(y + tl.arange(0, BLOCK), mask=mask)"),
+            patch(X, "tl.load(x + tl.arange(0, BLOCK), mask=mask)"),
+            *(
+                patch(
+                    Y,
+                    "tl.load(y + tl.arange(0, BLOCK), mask=mask)",
+                    GRID,
+                    GRID.replace("1024", block),
+                    "BLOCK=1024",
+                    f"BLOCK={block}",
+                )
+                for block in ("512", "256", "128", "64", "32", "16")
+            ),
+            says="One of the two loads begins at the start of its tensor in every program; both should read at the program's own offsets.",
+            why="Program 1 adds entries BLOCK and on of x to entries BLOCK and on of y. In program 0 the lanes and the offsets are the "
+            "same.",
+        ),
     }
 
 

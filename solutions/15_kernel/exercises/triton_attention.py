@@ -379,4 +379,21 @@ class triton_attention:
             why="""Only with `other` does Triton promise a number. The weight of a lane beyond T_k is 0, but 0 times NaN is NaN, and it
             goes into every output of the tile. Of the keys it does not matter: their scores are replaced.""",
         ),
+        "KN74": mistake(
+            patch(ACC, ACC.replace("v_tile", "k_tile")),
+            says="The weights were multiplied with the keys; they should be multiplied with the values.",
+            why="Keys decide how much weight there is; what is gathered with it is the values. Both have one shape here, so nothing "
+            "raises.",
+        ),
+        "KN75": mistake(
+            patch(V_TILE, V_TILE.replace("< t_k", "< t_q")),
+            says="The load of the values is masked by T_q; it should be masked by T_k, of which there are values.",
+            why="""With fewer queries than keys the values from T_q on are loaded as 0, while their keys get weight. With more
+            queries than keys the load reads beyond the last value.""",
+        ),
+        "KN76": mistake(
+            *ways(STORE, STORE.replace("o / l[:, None]", "o / tl.sum(p, axis=1)[:, None]"), of=TILES),
+            says="The output was divided by the last tile's sum; it should be divided by l, the sum over all tiles.",
+            why="With a single tile both are the same. From the second on, l has the exponentials of earlier tiles as well, rescaled.",
+        ),
     }

@@ -211,4 +211,20 @@ class triton_softmax:
             why="""Only with `other` does Triton promise a number. Its interpreter takes 0, a compiled kernel what the register held; the
             check puts NaN there. With −∞ a lane beyond the row is never the maximum, and adds 0 to the sum.""",
         ),
+        "KN72": mistake(
+            *(
+                patch("other=-float('inf')", f"other={fill}") + more
+                for fill in ("-1000.0", "-10000.0", "-100.0")
+                for more in (patch(), WIDE)
+            ),
+            says="The lanes beyond the row were given a finite number; give them −∞ (`other=-float('inf')`), which no score lies below.",
+            why="""exp of a number far below the row's maximum is 0, so rows near 0 show nothing. In a row whose scores lie below
+            −1,000 a lane of −1,000 is the largest, and the row's own exponentials are 0. No finite number is below every score.""",
+        ),
+        "KN73": mistake(
+            patch(LOAD, LOAD.replace("x + offsets", "x + columns")),
+            patch(LOAD, LOAD.replace("x + offsets", "x + columns")) + WIDE,
+            says="Every program reads the first row: the offsets of the load lack the row's beginning, program number · n.",
+            why="The store goes to the program's own row, and so every row of the result is the softmax of row 0.",
+        ),
     }

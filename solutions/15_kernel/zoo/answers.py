@@ -768,3 +768,221 @@ RIGHT = {
     "triton_attention": [*ATTENTION_RIGHT, ATTENTION_BY_DESCRIPTORS],
 }
 WRONG = {"triton_add": ADD_WRONG, "triton_softmax": SOFTMAX_WRONG, "triton_attention": ATTENTION_WRONG}
+
+WRONG["triton_add"] += [
+    (
+        "KN70",
+        """@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    a = tl.load(x + offsets, mask=mask)
+    b = tl.load(y + offsets, mask=mask)
+    tl.store(out + offsets, a + b, mask=mask)
+
+
+def triton_add(x: Tensor, y: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    n = len(x)
+    add_kernel[(triton.cdiv(n, 64),)](x, y, out, n, BLOCK=64)
+    return out
+""",
+    ),
+    (
+        "KN71",
+        """@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    keep = at < n
+    a = tl.load(x + at, mask=keep)
+    b = tl.load(y + tl.arange(0, BLOCK), mask=keep)
+    tl.store(out + at, a + b, mask=keep)
+
+
+def triton_add(x: Tensor, y: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 32),)](x, y, out, n, BLOCK=32)
+    return out
+""",
+    ),
+]
+
+WRONG["triton_softmax"] += [
+    (
+        "KN72",
+        """@triton.jit
+def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    keep = col < n
+    s = tl.load(x + row * n + col, mask=keep, other=-1000.0).to(tl.float32)
+    e = tl.exp(s - tl.max(s, axis=0))
+    tl.store(out + row * n + col, e / tl.sum(e, axis=0), mask=keep)
+
+
+def triton_softmax(x: Tensor) -> Tensor:
+    rows, n = x.shape
+    out = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, out, n, BLOCK=triton.next_power_of_2(n))
+    return out
+""",
+    ),
+    (
+        "KN73",
+        """@triton.jit
+def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    keep = col < n
+    s = tl.load(x + col, mask=keep, other=-float("inf")).to(tl.float32)
+    e = tl.exp(s - tl.max(s, axis=0))
+    tl.store(out + row * n + col, e / tl.sum(e, axis=0), mask=keep)
+
+
+def triton_softmax(x: Tensor) -> Tensor:
+    rows, n = x.shape
+    out = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, out, n, BLOCK=triton.next_power_of_2(n))
+    return out
+""",
+    ),
+]
+
+WRONG["triton_attention"] += [
+    (
+        "KN76",
+        """@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    first = tl.program_id(0) * QUERIES
+    head = tl.program_id(1)
+    rows = first + tl.arange(0, QUERIES)
+    feat = tl.arange(0, D)
+    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
+    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
+    m = tl.full((QUERIES,), float("-inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    o = tl.zeros((QUERIES, D), tl.float32)
+    end = t_k
+    if CAUSAL:
+        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
+    for start in range(0, end, KEYS):
+        cols = start + tl.arange(0, KEYS)
+        at = head * t_k * D + cols[:, None] * D + feat[None, :]
+        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
+        ok = cols[None, :] < t_k
+        if CAUSAL:
+            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
+        s = tl.where(ok, s, float("-inf"))
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        c = tl.exp(m - new)
+        l = l * c + tl.sum(p, 1)
+        o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")
+        m = new
+    tl.store(out + q_at, o / tl.sum(p, 1)[:, None], mask=rows[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    B, H, T_q, d = q.shape
+    out = torch.empty_like(q)
+    grid = (triton.cdiv(T_q, 32), B * H)
+    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
+    return out
+""",
+    ),
+    (
+        "KN75",
+        """@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    first = tl.program_id(0) * QUERIES
+    head = tl.program_id(1)
+    rows = first + tl.arange(0, QUERIES)
+    feat = tl.arange(0, D)
+    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
+    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
+    m = tl.full((QUERIES,), float("-inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    o = tl.zeros((QUERIES, D), tl.float32)
+    end = t_k
+    if CAUSAL:
+        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
+    for start in range(0, end, KEYS):
+        cols = start + tl.arange(0, KEYS)
+        at = head * t_k * D + cols[:, None] * D + feat[None, :]
+        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        v_tile = tl.load(v + at, mask=cols[:, None] < t_q, other=0.0).to(tl.float32)
+        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
+        ok = cols[None, :] < t_k
+        if CAUSAL:
+            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
+        s = tl.where(ok, s, float("-inf"))
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        c = tl.exp(m - new)
+        l = l * c + tl.sum(p, 1)
+        o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")
+        m = new
+    tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    B, H, T_q, d = q.shape
+    out = torch.empty_like(q)
+    grid = (triton.cdiv(T_q, 32), B * H)
+    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
+    return out
+""",
+    ),
+    (
+        "KN74",
+        """@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    first = tl.program_id(0) * QUERIES
+    head = tl.program_id(1)
+    rows = first + tl.arange(0, QUERIES)
+    feat = tl.arange(0, D)
+    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
+    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
+    m = tl.full((QUERIES,), float("-inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    o = tl.zeros((QUERIES, D), tl.float32)
+    end = t_k
+    if CAUSAL:
+        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
+    for start in range(0, end, KEYS):
+        cols = start + tl.arange(0, KEYS)
+        at = head * t_k * D + cols[:, None] * D + feat[None, :]
+        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
+        ok = cols[None, :] < t_k
+        if CAUSAL:
+            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
+        s = tl.where(ok, s, float("-inf"))
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        c = tl.exp(m - new)
+        l = l * c + tl.sum(p, 1)
+        o = o * c[:, None] + tl.dot(p, k_tile, input_precision="ieee")
+        m = new
+    tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    B, H, T_q, d = q.shape
+    out = torch.empty_like(q)
+    grid = (triton.cdiv(T_q, 32), B * H)
+    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
+    return out
+""",
+    ),
+]

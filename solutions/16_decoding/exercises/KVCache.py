@@ -38,6 +38,14 @@ NONE = patch(TAKEN[0], "self.keys = None", TAKEN[1], "self.values = None") + CAR
 FIRST = "{{new}}{kept} if start == 0 else torch.cat([{{old}}, {{new}}], dim=2)"
 
 
+def moved(name: str, new: str):
+    """What is there makes room in front of it, inside the memory."""
+    return (
+        f"self.{name}[:, :, new:end] = self.{name}[:, :, :start].clone()\n"
+        f"        self.{name}[:, :, :new] = {new}.detach()"
+    )
+
+
 def both(text: str):
     """What is returned is made of the memory in another way; {name} stands for it."""
     return patch(RETURN, f"return ({text.format(name='self.keys')}, {text.format(name='self.values')})")
@@ -108,7 +116,7 @@ class KVCache:
         for dtype in ("float64", "float16", "bfloat16"):
             yield case(dtype, f"numbers of {dtype}", (2, 3, 6, 2), (2, 1, 3), dtype=dtype, by_place=dtype == "float16")
         for i, (sizes, chunks) in enumerate(
-            (((2, 3, 4, 2), (3, 2, 1)), ((1, 2, 5, 3), (5, 1)), ((2, 1, 6, 2), (2, 3, 4, 1)))
+            (((2, 3, 4, 2), (3, 2, 1)), ((1, 2, 5, 3), (5, 1)), ((2, 1, 6, 2), (2, 3, 4, 1)), ((1, 3, 5, 2), (4, 3, 1)))
         ):
             yield case(
                 f"after-{i}",
@@ -223,6 +231,18 @@ class KVCache:
             self.values = self.values.roll(-over, 2)
             start, end = (start - over, self.max_len)""",
             ),
+            patch(
+                FULL,
+                "pass",
+                KEYS,
+                "at = torch.arange(start, end, device=k.device) % self.max_len\n        self.keys[:, :, at] = k.detach()",
+                VALUES,
+                "self.values[:, :, at] = v.detach()",
+                RETURN,
+                "return (self.keys[:, :, :len(self)], self.values[:, :, :len(self)])",
+                "return self.length",
+                "return min(self.length, self.max_len)",
+            ),
             says="A full cache forgot its oldest tokens; it should refuse what does not fit.",
             why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model that
             silently forgets how the text began writes on as if it had never been there.""",
@@ -267,6 +287,7 @@ class KVCache:
         ),
         "KC15": mistake(
             joined("torch.cat([{new}, {old}], dim=2)"),
+            patch(KEYS, f"new = end - start\n        {moved('keys', 'k')}", VALUES, moved("values", "v")),
             says="New tokens were put in front of the old ones; tokens should stay in the order in which they came.",
             why="The causal mask reads positions off the order: key j is the j-th token.",
         ),
@@ -302,6 +323,20 @@ class KVCache:
             says="More than max_len tokens raised another exception; ValueError is the one that was asked for.",
             why="""A caller who waits for ValueError does not catch an IndexError, nor what torch raises where sizes do not fit. An
             `assert` raises AssertionError, and is left out under `python -O`.""",
+        ),
+        "KC20": mistake(
+            patch(
+                FULL,
+                """fits = self.max_len - start
+            self.keys[:, :, start:] = k.detach()[:, :, :fits]
+            self.values[:, :, start:] = v.detach()[:, :, :fits]
+            self.length = self.max_len
+            raise ValueError('full')""",
+            ),
+            says="Of a chunk that does not fit, some tokens were stored before the refusal; it should be refused whole, before anything is "
+            "written.",
+            why="""After a refusal the caller may go on with a shorter chunk, and it has to find the cache as it was. Compare the length
+            *after* the append with max_len first; then no token needs to be looked at alone.""",
         ),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }

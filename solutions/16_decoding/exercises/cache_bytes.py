@@ -85,7 +85,8 @@ class cache_bytes:
         ),
         "CB7": mistake(
             patch("* t *", "* t * t *"),
-            says="t was counted twice; a cache should grow with t, not with t² as the scores do.",
+            patch("* t *", "* (t * (t + 1) // 2) *"),
+            says="The bytes grow with t², as the scores do; a cache should grow with t alone.",
             why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
         ),
         "CB8": mistake(
@@ -116,5 +117,16 @@ class cache_bytes:
             patch("* d_head", "* num_kv_heads * d_head"),
             says="num_kv_heads was counted twice.",
             why="d_head is the width of one head. d_model = num_heads · d_head already holds all of them.",
+        ),
+        "CB13": mistake(
+            patch("2 * num_layers", "num_layers", "t * batch", "t * (batch + 1)"),
+            patch("2 * num_layers", "num_layers", "batch * bytes_per_number", "batch * (bytes_per_number + 1)"),
+            says="batch or bytes_per_number was multiplied with one of keys and values alone; both should be multiplied by it.",
+            why="`batch * keys + values` multiplies the keys alone: the sum needs parentheses.",
+        ),
+        "CB14": mistake(
+            patch("* t *", "* (t + 1) *"),
+            says="t + 1 tokens were counted; the cache holds t of them, each with a key and a value.",
+            why="The token that comes next has no key yet: it gets one when it is fed, and then it is among the t.",
         ),
     }

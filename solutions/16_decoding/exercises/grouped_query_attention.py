@@ -168,6 +168,14 @@ class grouped_query_attention:
         "GH10": mistake(
             patch(K, "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)", V, "pass"),
             patch(RETURN, "return (weights @ v).unflatten(1, (kv_heads, group)).mean(dim=2)"),
+            patch(
+                K,
+                "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)",
+                V,
+                "pass",
+                RETURN,
+                "return (weights @ v).repeat_interleave(group, dim=1)",
+            ),
             says="The heads of a group were averaged; all H of them should stay, and only keys and values be shared.",
             why="""Queries are not kept, so nothing is saved by having fewer. What a group shares is what it looks at, and each head
             still asks its own question.""",

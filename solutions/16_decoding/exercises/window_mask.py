@@ -140,4 +140,35 @@ class window_mask:
             says="The sinks were used to lengthen the window; they should be the first tokens of the text, however far back.",
             why="For short texts the two look alike. A sink stays visible when thousands of tokens lie in between.",
         ),
+        "WM15": mistake(
+            patch("+ t_k - t_q", "+ t_k - t_q - 1"),
+            patch("+ t_k - t_q", "+ t_k - t_q + 1"),
+            says="The queries' positions are off by one; query i should be at i + t_k − t_q.",
+            why="""The last of t_q queries, i = t_q − 1, is at the last of t_k positions, t_k − 1. One place too early, a query does not see
+            itself; one too late, it sees the next key.""",
+        ),
+        "WM16": mistake(
+            patch("p - j < window", "p - (t_k - t_q) - j < window"),
+            says="The window was counted from the query's number i; it should be counted from its position, i + t_k − t_q.",
+            why="""With 6 keys and 2 queries, query 0 is at position 4. A window that is counted from 0 then reaches back over the whole
+            text: i − j is at most 1, whatever the key.""",
+        ),
+        "WM17": mistake(
+            patch("j < sinks", "p < sinks"),
+            says="The first queries were let see all of their past; sinks are the first *keys*, which every later query should see.",
+            why="`p < sinks` is a condition on rows, `j < sinks` one on columns. Query 100 should still see key 0.",
+        ),
+        "WM18": mistake(
+            patch("p - j < window", "p // window == j // window"),
+            says="The text was cut into blocks of `window` tokens; the window should slide, so that it ends at each query.",
+            why="""In blocks of 3 the token at position 3 sees itself alone, and the one at position 5 three tokens. A window of 3
+            gives both the last three: p − j < 3.""",
+        ),
+        "WM19": mistake(
+            patch("p - j < window", "p - j < (window + 1) // 2"),
+            patch("p - j < window", "p - j <= window // 2"),
+            says="Half a window was looked back; all `window` tokens should lie at the query's position and before it.",
+            why="A window around a token, half of it on each side, suits an encoder. With a causal mask the other half would be the "
+            "future.",
+        ),
     }

@@ -857,3 +857,210 @@ WRONG["window_mask"] += [
 """,
     )  # window and sinks ANDed
 ]
+
+WRONG["window_mask"] += [
+    (
+        "WM16",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    p = torch.arange(t_q)[:, None] + t_k - t_q
+    j = torch.arange(t_k)
+    return (j <= p) & ((p - (t_k - t_q) - j < window) | (j < sinks))
+""",
+    ),
+    (
+        "WM17",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    p = torch.arange(t_q)[:, None] + t_k - t_q
+    j = torch.arange(t_k)
+    return (j <= p) & ((p - j < window) | (p < sinks))
+""",
+    ),
+    (
+        "WM18",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    p = torch.arange(t_q)[:, None] + t_k - t_q
+    j = torch.arange(t_k)
+    return (j <= p) & ((p // window == j // window) | (j < sinks))
+""",
+    ),
+    (
+        "WM19",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    p = torch.arange(t_q)[:, None] + t_k - t_q
+    j = torch.arange(t_k)
+    return (j <= p) & ((p - j < (window + 1) // 2) | (j < sinks))
+""",
+    ),
+    (
+        "WM15",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    p = torch.arange(t_q)[:, None] + t_k - t_q - 1
+    j = torch.arange(t_k)
+    return (j <= p) & ((p - j < window) | (j < sinks))
+""",
+    ),
+]
+
+WRONG["KVCache"] += [
+    (
+        "KC20",
+        """class KVCache:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
+        self.max_len, self.length = max_len, 0
+        self.k = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+        self.v = torch.zeros_like(self.k)
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        for i in range(k.shape[2]):
+            if self.length == self.max_len:
+                raise ValueError("full")
+            self.k[:, :, self.length] = k[:, :, i]
+            self.v[:, :, self.length] = v[:, :, i]
+            self.length += 1
+        return self.k[:, :, : self.length], self.v[:, :, : self.length]
+
+    def __len__(self) -> int:
+        return self.length
+""",
+    ),
+    (
+        "KC8",
+        """class KVCache:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
+        self.max_len, self.length = max_len, 0
+        self.k = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+        self.v = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        for i in range(k.shape[2]):
+            slot = self.length % self.max_len
+            self.k[:, :, slot] = k[:, :, i]
+            self.v[:, :, slot] = v[:, :, i]
+            self.length += 1
+        n = min(self.length, self.max_len)
+        return self.k[:, :, :n], self.v[:, :, :n]
+
+    def __len__(self) -> int:
+        return min(self.length, self.max_len)
+""",
+    ),
+    (
+        "KC4",
+        """class KVCache:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
+        size = (batch, num_kv_heads, max_len, d_head)
+        self.k = torch.empty(size, dtype=dtype, device=device)
+        self.v = torch.empty(size, dtype=dtype, device=device)
+        self.n = 0
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        end = self.n + k.shape[2]
+        if end > self.k.shape[2]:
+            raise ValueError("no room")
+        self.k[:, :, self.n : end] = k.detach()
+        self.v[:, :, self.n : end] = v.detach()
+        self.n = end
+        return self.k, self.v
+
+    def __len__(self) -> int:
+        return self.n
+""",
+    ),
+    (
+        "KC15",
+        """class KVCache:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
+        size = (batch, num_kv_heads, max_len, d_head)
+        self.k = torch.empty(size, dtype=dtype, device=device)
+        self.v = torch.empty(size, dtype=dtype, device=device)
+        self.n = 0
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        end = self.n + k.shape[2]
+        if end > self.k.shape[2]:
+            raise ValueError("no room")
+        new = k.shape[2]
+        self.k[:, :, new:end] = self.k[:, :, : self.n].clone()
+        self.v[:, :, new:end] = self.v[:, :, : self.n].clone()
+        self.k[:, :, :new], self.v[:, :, :new] = k.detach(), v.detach()
+        self.n = end
+        return self.k[:, :, :end], self.v[:, :, :end]
+
+    def __len__(self) -> int:
+        return self.n
+""",
+    ),
+]
+
+WRONG["cache_bytes"] += [
+    (
+        "CB13",
+        """def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    one = num_kv_heads * d_head * t * bytes_per_number
+    keys = batch * one
+    values = one
+    return num_layers * (keys + values)
+""",
+    ),
+    (
+        "CB7",
+        """def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    total = 0
+    for step in range(1, t + 1):
+        total += step * d_head * num_kv_heads * 2
+    return total * num_layers * batch * bytes_per_number
+""",
+    ),
+    (
+        "CB13",
+        """def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    keys = batch * t * num_kv_heads * d_head
+    values = batch * t * num_kv_heads * d_head
+    return num_layers * (keys * bytes_per_number + values)
+""",
+    ),
+    (
+        "CB14",
+        """def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    keys = batch * (t + 1) * num_kv_heads * d_head
+    values = batch * (t + 1) * num_kv_heads * d_head
+    return num_layers * (keys + values) * bytes_per_number
+""",
+    ),
+]
+
+WRONG["grouped_query_attention"] += [
+    (
+        "GH10",
+        """def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
+    b, h, t_q, d = q.shape
+    h_kv, t_k = k.shape[1], k.shape[2]
+    if h % h_kv:
+        raise ValueError("not divisible")
+    g = h // h_kv
+    grouped = q.reshape(b, h_kv, g, t_q, d).mean(dim=2)
+    s = grouped @ k.transpose(-1, -2) / math.sqrt(d)
+    if causal:
+        mask = torch.ones(t_q, t_k, dtype=torch.bool, device=q.device).tril(t_k - t_q)
+        s = s.masked_fill(~mask, -torch.inf)
+    out = s.softmax(dim=-1) @ v
+    return out.repeat_interleave(g, dim=1)
+""",
+    )
+]

@@ -101,6 +101,9 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
     yield _case("other item", "the same, the first item of the batch replaced", other, state, 4, 2)
 
 
+TURNED_ROUND = "{}.unflatten(-1, (self.d_head, -1)).permute(0, 3, 1, 2)"
+
+
 @exercise(
     kind="class",
     points=4,
@@ -362,6 +365,33 @@ class GroupedQuerySelfAttention:
             patch("F.scaled_dot_product_attention(q, k, v", "F.scaled_dot_product_attention(q, v, k"),
             says="Keys and values have changed places.",
             why="""Both have the same shape, so nothing raises. The scores are taken with what should be read, and the keys are read.""",
+        ),
+        "TB86": mistake(
+            patch(HEADS, f"{HEADS}\n        k = {TURNED_ROUND.format('self.w_k(x)')}"),
+            patch(
+                HEADS,
+                f"{HEADS}\n        k, v = ({TURNED_ROUND.format('self.w_k(x)')}, {TURNED_ROUND.format('self.w_v(x)')})",
+            ),
+            patch(HEADS, f"q, k, v = ({TURNED_ROUND.format('layer(x)')} for layer in (self.w_q, self.w_k, self.w_v))"),
+            says="A head was given every num_heads-th number of a projection (every num_kv_heads-th of keys); its d_head numbers should "
+            "lie"
+            "side by side.",
+            why="""`view(B, T, d_head, heads)` and `view(B, T, heads, d_head)` have the same count of numbers, and the memory is
+            read in the same order: in the first, numbers that lie side by side belong to different heads. Put the heads before
+            d_head, then transpose.""",
+        ),
+        "TB87": mistake(
+            *(
+                patch(SHARE, f"which = {which}\n        k, v = (k[:, which], v[:, which])")
+                for which in (
+                    "torch.arange(self.num_heads, device=x.device) // self.num_kv_heads % self.num_kv_heads",
+                    "(torch.arange(self.num_heads, device=x.device) // self.num_kv_heads).clamp_max(self.num_kv_heads - 1)",
+                )
+            ),
+            says="The heads' numbers were divided by num_kv_heads; divide by the number of query heads that share a KV head, num_heads / "
+            "num_kv_heads.",
+            why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3 the
+            groups are pairs, and h // 3 makes triples.""",
         ),
         "TB56": mistake(
             patch(

@@ -252,6 +252,17 @@ class LlamaBlock:
             that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own
             weights gets a gradient.""",
         ),
+        "TB85": mistake(
+            patch(
+                "self.attn(self.attn_norm(x))",
+                "self.attn(self.mlp_norm(x))",
+                "self.mlp(self.mlp_norm(x))",
+                "self.mlp(self.attn_norm(x))",
+            ),
+            says="The two normalizations changed places: attn should read attn_norm(x), and mlp should read mlp_norm(x).",
+            why="""Freshly made both have weights of 1, and nothing shows. Loaded weights differ: each norm is trained for the
+            branch that it stands before.""",
+        ),
         "TB77": mistake(
             *(ways[0] for ways in mistakes_of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",

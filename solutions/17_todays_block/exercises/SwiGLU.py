@@ -100,7 +100,8 @@ class SwiGLU:
         ),
         "TB24": mistake(
             gated("F.relu(self.gate(x))"),
-            says="A ReLU was used for the gate; silu is expected.",
+            gated("F.relu(self.gate(x)) ** 2"),
+            says="A ReLU, or its square, was used for the gate; silu is expected.",
             why="""ReGLU is one more of the family. Below 0 it gives exactly 0, where silu gives up to −0.28.""",
         ),
         "TB25": mistake(
@@ -171,5 +172,11 @@ class SwiGLU:
             patch(f"self.down({GATED})", "F.silu(self.down(F.silu(self.gate(x)) * self.up(x)))"),
             says="silu was applied to what down gives; nothing should be applied after down.",
             why="""What the block adds to its residual stream must be able to be negative, too.""",
+        ),
+        "TB84": mistake(
+            gated("torch.softmax(self.gate(x), dim=-1)"),
+            says="Softmax was used for the gate; silu is expected, which acts on each number by itself.",
+            why="""Softmax ties the numbers of a row together: where one gate opens, the others close, and all of them together let
+            through no more than 1. Each gate should decide by its own number: z · sigmoid(z).""",
         ),
     }

@@ -281,4 +281,16 @@ class rms_norm:
             a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
             issue="GeeeekExplorer/nano-vllm#170",
         ),
+        "TB82": mistake(
+            patch(f"{MEAN} + eps", f"{MEAN}.clamp(min=eps)"),
+            says="The larger of mean square and eps was taken; eps should be added to the mean square.",
+            why="""For ordinary tokens eps vanishes in both. For tokens of tiny numbers a sum goes over smoothly, and the larger of
+            the two has a kink, below which the gradient no longer knows the token's size.""",
+        ),
+        "TB83": mistake(
+            patch(WIDE, f"{WIDE} * weight", " * weight).to", ").to"),
+            says="weight was multiplied before the mean square was taken; it should scale the features after the division.",
+            why="""Multiplied before, the weight changes the mean square as well: a weight of 2 for all features then changes
+            nothing at all, where it should double the token.""",
+        ),
     }

@@ -673,3 +673,156 @@ WRONG["LlamaBlock"] = [
     ),
     (None, _ALONE.replace("            raise ValueError\n", "            pass\n")),
 ]
+
+WRONG["rms_norm"] += [
+    (
+        "TB82",
+        """def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    mean_square = y.pow(2).mean(-1, keepdim=True)
+    return (y / mean_square.clamp(min=eps).sqrt()).to(x.dtype) * weight
+""",
+    ),
+    (
+        "TB83",
+        """def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    y = y * weight.to(y.dtype)
+    mean_square = y.pow(2).mean(dim=-1, keepdim=True)
+    y = y * torch.rsqrt(mean_square + eps)
+    return y.to(x.dtype)
+""",
+    ),
+]
+
+WRONG["SwiGLU"] += [
+    (
+        "TB84",
+        """class SwiGLU(nn.Module):
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_hidden, bias=False)
+        self.up = nn.Linear(d_model, d_hidden, bias=False)
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(self.gate(x).softmax(-1) * self.up(x))
+""",
+    ),
+    (
+        "TB24",
+        """class SwiGLU(nn.Module):
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_hidden, bias=False)
+        self.up = nn.Linear(d_model, d_hidden, bias=False)
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.relu(self.gate(x)) ** 2 * self.up(x))
+""",
+    ),
+]
+
+WRONG["LlamaBlock"] += [
+    (
+        "TB85",
+        """class Attn(nn.Module):
+    def __init__(self, d, heads, kv_heads, base=10000.0):
+        super().__init__()
+        if d % heads or heads % kv_heads or d // heads % 2:
+            raise ValueError("sizes")
+        self.heads, self.kv, self.e, self.base = heads, kv_heads, d // heads, base
+        self.w_q, self.w_o = nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
+        self.w_k, self.w_v = nn.Linear(d, kv_heads * self.e, bias=False), nn.Linear(d, kv_heads * self.e, bias=False)
+
+    def forward(self, x):
+        p = torch.arange(x.shape[1], device=x.device)
+        q, k, v = (w(x).unflatten(-1, (-1, self.e)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        q, k = apply_rope(q, p, self.base), apply_rope(k, p, self.base)
+        k, v = (z.repeat_interleave(self.heads // self.kv, 1) for z in (k, v))
+        return self.w_o(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class Mlp(nn.Module):
+    def __init__(self, d, h):
+        super().__init__()
+        self.gate, self.up, self.down = nn.Linear(d, h, bias=False), nn.Linear(d, h, bias=False), nn.Linear(h, d, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class LlamaBlock(nn.Module):
+    def __init__(
+        self, d_model: int, num_heads: int, num_kv_heads: int, d_hidden: int, base: float = 10000.0, eps: float = 1e-5
+    ) -> None:
+        super().__init__()
+        self.attn_norm = nn.RMSNorm(d_model, eps=eps)
+        self.mlp_norm = nn.RMSNorm(d_model, eps=eps)
+        self.attn = Attn(d_model, num_heads, num_kv_heads, base)
+        self.mlp = Mlp(d_model, d_hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = x + self.attn(self.mlp_norm(x))
+        return h + self.mlp(self.attn_norm(h))
+""",
+    )
+]
+
+WRONG["GroupedQuerySelfAttention"] += [
+    (
+        "TB86",
+        """class GroupedQuerySelfAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
+        super().__init__()
+        if d_model % num_heads or num_heads % num_kv_heads or (d_model // num_heads) % 2:
+            raise ValueError("sizes do not fit")
+        self.h, self.n, self.e, self.base = num_heads, num_kv_heads, d_model // num_heads, base
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, self.n * self.e, bias=False)
+        self.w_v = nn.Linear(d_model, self.n * self.e, bias=False)
+        self.w_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, d = x.shape
+        positions = torch.arange(t, device=x.device)
+        q = self.w_q(x).view(b, t, self.h, self.e).transpose(1, 2)
+        k = self.w_k(x).view(b, t, self.e, self.n).permute(0, 3, 1, 2)
+        v = self.w_v(x).view(b, t, self.n, self.e).transpose(1, 2)
+        q = apply_rope(q, positions, self.base)
+        k = apply_rope(k, positions, self.base)
+        k = k.repeat_interleave(self.h // self.n, dim=1)
+        v = v.repeat_interleave(self.h // self.n, dim=1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
+""",
+    ),
+    (
+        "TB87",
+        """class GroupedQuerySelfAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
+        super().__init__()
+        if d_model % num_heads or num_heads % num_kv_heads or (d_model // num_heads) % 2:
+            raise ValueError("sizes do not fit")
+        self.h, self.n, self.e, self.base = num_heads, num_kv_heads, d_model // num_heads, base
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, self.n * self.e, bias=False)
+        self.w_v = nn.Linear(d_model, self.n * self.e, bias=False)
+        self.w_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, d = x.shape
+        positions = torch.arange(t, device=x.device)
+        q = self.w_q(x).view(b, t, self.h, self.e).transpose(1, 2)
+        k = self.w_k(x).view(b, t, self.n, self.e).transpose(1, 2)
+        v = self.w_v(x).view(b, t, self.n, self.e).transpose(1, 2)
+        q = apply_rope(q, positions, self.base)
+        k = apply_rope(k, positions, self.base)
+        k = k[:, torch.arange(self.h) // self.n % self.n]
+        v = v[:, torch.arange(self.h) // self.n % self.n]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
+""",
+    ),
+]

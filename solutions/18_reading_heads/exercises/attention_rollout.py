@@ -103,6 +103,7 @@ class attention_rollout:
         ),
         "RL9": mistake(
             patch(ROLL, "rolled = mixed * rolled"),
+            patch(ROLL, "rolled = mixed * rolled", START, "torch.ones_like(layers[0][:, 0])"),
             says="The tables were multiplied entry by entry; a matrix product is expected.",
             why="""Entry (i, j) of the product sums over all positions through which j can reach i. Entry by entry only the direct way
             counts, and it has to be taken in every layer.""",
@@ -120,6 +121,8 @@ class attention_rollout:
         "RL12": mistake(
             patch(LOOP, "for weights in layers[1:]:"),
             patch(LOOP, "for weights in layers[:-1]:"),
+            patch(LOOP, "for weights in layers[1:] or layers:"),
+            patch(LOOP, "for weights in layers[:-1] or layers:"),
             says="A layer is left out: the first one or the last one.",
             why="""Start from the identity and multiply by every layer, or start from the first layer's A and go on with the second.""",
         ),
@@ -168,6 +171,13 @@ class attention_rollout:
             patch(LOOP, "while layers:\n        weights = layers.pop(0)"),
             says="The list, or the weights in it, was changed; a second call would get something else.",
             why="""`+=` writes into the caller's tensors, and `pop` empties the caller's list. Make new tensors.""",
+        ),
+        "RL1+RL17": patch(LOOP, "layers.reverse()\n    for weights in layers:"),
+        "RL20": mistake(
+            patch(MIXED, "pass", ROLL, f"rolled = 0.5 * {MEAN} @ rolled + 0.5 * identity"),
+            says="In every layer the other half was the identity; it should be the table of the layers before: ½ · A @ R + ½ · R.",
+            why="""What the residual stream carries past a layer is all that had been gathered up to there, R, not the input itself. Half of
+            R is what (½ · A + ½ · I) @ R gives.""",
         ),
         "RL18": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity\n        mixed = mixed / mixed.sum(dim=-1)"),

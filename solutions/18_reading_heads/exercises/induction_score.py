@@ -158,6 +158,19 @@ class induction_score:
             says="Only one item of the batch was read; all of them should be.",
             why="""A head has 0.8 on one sequence and 0.4 on another: the first alone gives 0.8, the last 0.4, and the mean of both 0.6.""",
         ),
+        "IN18": mistake(
+            patch("weights[:, :, i, i - period + 1]", "weights[:, :, i, i % period + 1]"),
+            says="The first occurrence was looked up, i % period; the last one before row i is expected, i − period.",
+            why="""In A B A B A, with period 2, row 4 is the third A. The A before it is in column 2, and what came next in column 3
+            = i − period + 1; i % period + 1 is 1, for every A. While a pattern comes only twice the two are the same.""",
+        ),
+        "IN19": mistake(
+            patch("torch.arange(period,", "torch.arange(min(period + 1, weights.shape[-1] - 1),"),
+            patch("torch.arange(period,", "torch.arange(period + 1,"),
+            says="Row `period` was left out; it should count, since its token has occurred before, in row 0.",
+            why="""Rows period to T − 1 have an earlier occurrence, T − period of them. With four tokens and period 2, rows 2 and 3
+            count: with 0.8 and 0.4 there the mean is 0.6, and without row 2 it is 0.4.""",
+        ),
         "IN17": mistake(
             patch(RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2))"),
             patch(

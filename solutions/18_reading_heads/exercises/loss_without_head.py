@@ -260,6 +260,10 @@ class loss_without_head:
                 PUT,
                 "kept = part.clone()\n        found[:] = found.mean(dim=(0, 1)) if mean else 0\n        found[:, :, head] = kept",
             ),
+            patch(
+                PUT,
+                "kept = part.mean(dim=(0, 1)) if mean else part.clone()\n        found[:] = 0\n        found[:, :, head] = kept",
+            ),
             says="All other heads were removed; only the one that is named should go.",
             why="What is left when a single head stays is another question: what it can do alone.",
         ),
@@ -364,5 +368,15 @@ class loss_without_head:
             ),
             says="The head before was removed; heads count from 0.",
             why="Head 0 has the first d_head numbers of what enters `proj`.",
+        ),
+        "LH21": mistake(
+            patch(
+                HOOK,
+                "handles = [block.attn.proj.register_forward_pre_hook(without) for block in model.blocks]",
+                "handle.remove()",
+                "for handle in handles:\n            handle.remove()",
+            ),
+            says="The head was removed in every layer; only that of the layer that is named should go.",
+            why="Head 1 of layer 0 and head 1 of layer 2 have nothing in common but a number. Put the hook on `model.blocks[layer]` alone.",
         ),
     }

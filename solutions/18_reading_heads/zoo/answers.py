@@ -613,3 +613,131 @@ WRONG["induction_score"] += [
 """,
     )  # mean over the whole tensor (no heads)
 ]
+
+WRONG["attention_rollout"] += [
+    (
+        "RL12",
+        """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    t = layers[0].shape[-1]
+    eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
+    rolled = eye.expand(layers[0].shape[0], t, t)
+    for weights in layers[:-1] or layers:
+        rolled = (0.5 * weights.mean(dim=1) + 0.5 * eye) @ rolled
+    return rolled
+""",
+    ),
+    (
+        "RL9",
+        """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    t = layers[0].shape[-1]
+    eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
+    rolled = eye.expand(layers[0].shape[0], t, t)
+    for weights in layers:
+        rolled = (0.5 * weights.mean(dim=1) + 0.5 * eye) * (rolled if weights is not layers[0] else 1)
+    return rolled
+""",
+    ),
+    (
+        "RL20",
+        """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    t = layers[0].shape[-1]
+    eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
+    rolled = eye.expand(layers[0].shape[0], t, t)
+    for weights in layers:
+        rolled = 0.5 * weights.mean(dim=1) @ rolled + 0.5 * eye
+    return rolled
+""",
+    ),
+    (
+        "RL1+RL17",
+        """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    t = layers[0].shape[-1]
+    eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
+    rolled = eye.expand(layers[0].shape[0], t, t)
+    layers.reverse()
+    for weights in layers:
+        rolled = (0.5 * weights.mean(dim=1) + 0.5 * eye) @ rolled
+    return rolled
+""",
+    ),
+]
+
+WRONG["induction_score"] += [
+    (
+        "IN18",
+        """def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    t = weights.shape[-1]
+    picked = [weights[:, :, i, i % period + 1] for i in range(period, t)]
+    return torch.stack(picked, dim=-1).mean(dim=(0, 2))
+""",
+    )
+]
+
+WRONG["loss_without_head"] += [
+    (
+        "LH8",
+        """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise ValueError("no such head")
+
+    def hook(module, args):
+        z = args[0].clone()
+        d = z.shape[-1] // attn.num_heads
+        part = slice(head * d, (head + 1) * d)
+        kept = torch.zeros_like(z)
+        kept[..., part] = z[..., part].mean(dim=(0, 1)) if mean else z[..., part]
+        z = kept
+        return (z,)
+
+    handle = attn.proj.register_forward_pre_hook(hook)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+""",
+    ),
+    (
+        "LH21",
+        """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise ValueError("no such head")
+
+    def hook(module, args):
+        z = args[0].clone()
+        d = z.shape[-1] // attn.num_heads
+        part = slice(head * d, (head + 1) * d)
+        z[..., part] = z[..., part].mean(dim=(0, 1)) if mean else 0
+        return (z,)
+
+    class Handles(list):
+        def remove(self):
+            for each in self:
+                each.remove()
+
+    handle = Handles(block.attn.proj.register_forward_pre_hook(hook) for block in model.blocks)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+""",
+    ),
+]
+
+WRONG["induction_score"] += [
+    (
+        "IN19",
+        """def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    t = weights.shape[-1]
+    picked = [weights[:, :, i, i - period + 1] for i in range(period + 1 if t > period + 1 else period, t)]
+    return torch.stack(picked, dim=-1).mean(dim=(0, 2))
+""",
+    )
+]

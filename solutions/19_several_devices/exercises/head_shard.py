@@ -121,7 +121,10 @@ class head_shard:
         ),
         "HS6": mistake(
             patch(OWN, f"rank = world_size - 1 - rank\n    {OWN}"),
-            says="Ranks were counted from the end; rank 0 should have the first heads.",
+            patch(
+                PROJ, "proj_shard = proj_weight[:, (world_size - 1 - rank) * width:(world_size - rank) * width].clone()"
+            ),
+            says="Ranks were counted from the end, in both shards or in proj_shard; rank 0 should have the first heads.",
             why="Ranks are 0 … world_size − 1, and heads go to them in order.",
         ),
         "HS7": mistake(
@@ -176,7 +179,9 @@ class head_shard:
         ),
         "HS14": mistake(
             patch("[q[own], k[own], v[own]]", "[q[own], k, v]"),
-            says="Only q was cut, and k and v are whole; each head has keys and values of its own.",
+            patch("[q[own], k[own], v[own]]", "[q[own], k[own], v]"),
+            patch("[q[own], k[own], v[own]]", "[q[own], k, v[own]]"),
+            says="k or v, or both, are whole in the shard; q, k and v should all be cut, since each head has keys and values of its own.",
             why="""Where many query heads share keys and values (lesson 17), a rank may have to keep all of them. In this module every
             head has its own.""",
         ),

@@ -121,6 +121,7 @@ class ring_attention:
             ("low once more", np.full(2 * t, -9998.0), True),
             ("future", np.linspace(-9000, 9000, 2 * t), True),
             ("apart", rng.permutation(np.linspace(-900, 900, 2 * t)), True),
+            ("apart again", rng.permutation(np.linspace(-900, 900, 2 * t)), True),
         ):
             span = f"{levels.min():,.0f} to {levels.max():,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
             title = f"scores {span}"
@@ -171,6 +172,11 @@ class ring_attention:
         "MK7": tuple(patch("columns > rows", "columns >= rows") + way for way in (patch(), GUARDED, FINITE)),
         "MK8": patch("columns > rows[:, None]", "columns > rows[:, None] + 1"),
         "MK13": patch(CAUSAL, "pass"),
+        "SM6": tuple(
+            patch(M_NEW, f"m_new = torch.maximum(m, {top}.expand_as(m))") + way
+            for top in ("scores.max()", "scores.amax(dim=(-2, -1), keepdim=True)[..., 0]")
+            for way in (patch(), GUARDED)
+        ),
         "RA1": mistake(
             patch(SEND, "k = exchange((k,))[0]"),
             patch(SEND, "k = exchange((k, v))[0]"),
@@ -195,6 +201,11 @@ class ring_attention:
                 patch(SOURCE, f"source = {other}") + way
                 for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size", "step")
                 for way in (patch(), GUARDED, FINITE)
+            ),
+            *(
+                patch(SOURCE, f"source = {other} if step else rank") + way
+                for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size")
+                for way in (patch(), FINITE)
             ),
             says="The chunk was taken for another rank's: after i exchanges a rank holds the chunk of rank (rank − i) mod world_size.",
             why="""Before the first exchange, i = 0, it is the rank's own. Write down who holds what in each round, for three ranks. An

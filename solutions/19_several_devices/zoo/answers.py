@@ -783,3 +783,79 @@ RING_WRONG = [
 
 RIGHT = {"head_shard": SHARD_RIGHT, "tensor_parallel_attention": TENSOR_RIGHT, "ring_attention": RING_RIGHT}
 WRONG = {"head_shard": SHARD_WRONG, "tensor_parallel_attention": TENSOR_WRONG, "ring_attention": RING_WRONG}
+
+WRONG["ring_attention"] += [
+    (
+        "RA4",
+        """def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, exchange, causal: bool = False) -> Tensor:
+    t, d = q.shape[2:]
+    here = torch.arange(t, device=q.device)
+    m = q.new_full(q.shape[:3], -torch.inf)
+    l = torch.zeros_like(m)
+    o = torch.zeros_like(q)
+    for step in range(world_size):
+        if step:
+            k, v = exchange((k, v))
+        source = (rank - step - 1) % world_size if step else rank
+        s = q @ k.mT / math.sqrt(d)
+        if causal:
+            s = s.masked_fill(source * t + here > rank * t + here[:, None], -torch.inf)
+        m_new = torch.maximum(m, s.amax(dim=-1))
+        factor, p = torch.exp(m - m_new), torch.exp(s - m_new[..., None])
+        l = l * factor + p.sum(dim=-1)
+        o = o * factor[..., None] + p @ v
+        m = m_new
+    return o / l[..., None]
+""",
+    ),
+    (
+        "SM6",
+        """def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, exchange, causal: bool = False) -> Tensor:
+    t, d = q.shape[2:]
+    here = torch.arange(t, device=q.device)
+    m = q.new_full(q.shape[:3], -torch.inf)
+    l = torch.zeros_like(m)
+    o = torch.zeros_like(q)
+    for step in range(world_size):
+        if step:
+            k, v = exchange((k, v))
+        source = (rank - step) % world_size
+        s = q @ k.mT / math.sqrt(d)
+        if causal:
+            s = s.masked_fill(source * t + here > rank * t + here[:, None], -torch.inf)
+        m_new = torch.maximum(m, s.amax().expand_as(m))
+        factor, p = torch.exp(m - m_new), torch.exp(s - m_new[..., None])
+        l = l * factor + p.sum(dim=-1)
+        o = o * factor[..., None] + p @ v
+        m = m_new
+    return o / l[..., None]
+""",
+    ),
+]
+
+WRONG["head_shard"] += [
+    (
+        "HS14",
+        """def head_shard(qkv_weight: Tensor, proj_weight: Tensor, num_heads: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
+    if num_heads % world_size:
+        raise ValueError("num_heads is not divisible by world_size")
+    d_model = proj_weight.shape[0]
+    n = d_model // world_size
+    mine = slice(rank * n, (rank + 1) * n)
+    q, k, v = qkv_weight.split(d_model)
+    return torch.cat([q[mine], k[mine], v]), proj_weight[:, mine].clone()
+""",
+    ),
+    (
+        "HS6",
+        """def head_shard(qkv_weight: Tensor, proj_weight: Tensor, num_heads: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
+    if num_heads % world_size:
+        raise ValueError("num_heads is not divisible by world_size")
+    d_model = proj_weight.shape[0]
+    n = d_model // world_size
+    mine = slice(rank * n, (rank + 1) * n)
+    q, k, v = qkv_weight.split(d_model)
+    return torch.cat([q[mine], k[mine], v[mine]]), proj_weight[:, (world_size - 1 - rank) * n : (world_size - rank) * n].clone()
+""",
+    ),
+]
