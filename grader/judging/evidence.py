@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.spec import Case
 from grader.judging.compare import numbers, same_numbers
-from grader.judging.crop import cut, place
+from grader.judging.crop import HAIR, cut, place
 from grader.judging.verdict import Table
 from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
@@ -112,7 +112,7 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
         one, other = expected.astype(np.float64), actual.astype(np.float64)
         difference = other - one
         within = (one == other) | (np.isfinite(one) & (np.abs(difference) <= atol + rtol * np.abs(one)))
-        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), np.finfo(np.float64).tiny, 0.0)
+        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), HAIR, 0.0)
         return np.where(within, hair, difference)
 
 

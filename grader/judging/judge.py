@@ -23,6 +23,7 @@ from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
 from grader.judging.compare import (
+    NO_PART,
     Finding,
     differences,
     flatten,
@@ -248,7 +249,9 @@ class _Judgement:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.actual[i].failure
         if case.raises is not None and not (failure and _is_lost(failure)):
-            return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
+            made = next((part for part in self.actual[i].parts.values() if part.role == "returned"), NO_PART)
+            finding = Finding("raises", claim=case.raises, failure=failure, actual=made)
+            return self._fail(i, finding, (), evidence.inputs(case))
         assert failure is not None
         finding, details = Finding("failure", failure=failure), [wording.details(failure)]
         if case.raises is not None or failure.kind == "no function":
