@@ -249,8 +249,8 @@ class _Judgement:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.actual[i].failure
         if case.raises is not None and not (failure and _is_lost(failure)):
-            made = next((part for part in self.actual[i].parts.values() if part.role == "returned"), NO_PART)
-            finding = Finding("raises", claim=case.raises, failure=failure, actual=made)
+            value = next((part for part in self.actual[i].parts.values() if part.role == "returned"), NO_PART)
+            finding = Finding("raises", claim=case.raises, failure=failure, actual=value)
             return self._fail(i, finding, (), evidence.inputs(case))
         assert failure is not None
         finding, details = Finding("failure", failure=failure), [wording.details(failure)]

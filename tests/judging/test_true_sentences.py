@@ -102,3 +102,27 @@ def test_a_difference_from_infinity_is_infinite_and_one_that_is_seen_is_not_noth
     assert difference.role == "difference"
     assert difference.array[0] == np.inf and difference.array[1] == 0 and difference.array[3] == 0
     assert 0 < difference.array[2] < 1e-300  # written ~0
+
+
+def test_two_layers_that_are_one_are_told():
+    twins = """class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+    def forward(self, x):
+        weights = torch.softmax(self.w_q(x) @ self.w_k(x).mT / self.w_q.out_features**0.5, dim=-1)
+        return weights @ self.w_v(x), weights
+"""
+    found = verdict("SelfAttention", twins)
+    assert found.headline == "w_q.weight and w_k.weight are one and the same tensor; each needs its own."
+
+
+def test_an_exception_that_is_returned_is_no_value():
+    cell = """def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        return ValueError("temperature must be positive")
+    e = np.exp(x / temperature - (x / temperature).max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+"""
+    assert "but it returned one: `raise` throws an exception" in verdict("softmax_with_temperature", cell).headline
