@@ -11,6 +11,7 @@ from grader.judging.compare import gaps
 from grader.judging.verdict import Cut, Table
 
 SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
+HAIR = float(np.finfo(np.float64).tiny)  # a difference within the tolerance that can be seen, written ~0
 MAX_WHOLE = 1_000  # numbers of an array that is kept whole
 
 
@@ -19,17 +20,24 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     if all(table.array.size <= MAX_WHOLE for table in tables):
         return tuple(tables)
     by_role = {table.role: table.array for table in tables}
-    at = place(by_role.get("expected"), by_role.get("actual"))
+    at = place(by_role.get("expected"), by_role.get("actual"), by_role.get("difference"))
     shape = None if at is None else by_role["expected"].shape
     places = ((table, (table.mark, table.shape) if table.mark else (at, shape)) for table in tables)
     return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, *place) for table, place in places)
 
 
-def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
-    """The index of the largest difference within the first slice that comes near it; None where nothing differs."""
+def place(
+    expected: np.ndarray | None, actual: np.ndarray | None, difference: np.ndarray | None = None
+) -> tuple[int, ...] | None:
+    """The index of the largest difference within the first slice that comes near it; None where nothing differs.
+
+    difference: as a verdict shows it; what is within the tolerance there counts as equal.
+    """
     if expected is None or actual is None or expected.shape != actual.shape or expected.size == 0:
         return None
     gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
+    if difference is not None and difference.shape == gap.shape:
+        gap = np.where(np.abs(difference) <= HAIR, 0.0, gap)
     if not gap.any():
         return None
     lead: tuple[int, ...] = ()
@@ -49,7 +57,11 @@ def window(
     at: the place of the largest difference; shape: of the arrays that it is a place of.
     """
     lead = table.array.shape[:-2]
-    index = at[: len(lead)] if at is not None and shape is not None and shape[:-2] == lead else (0,) * len(lead)
+    index = (0,) * len(lead)
+    if at is not None and shape is not None and len(shape) == len(table.array.shape):
+        axes = tuple(zip(lead, shape[:-2], at, strict=False))
+        if all(size in (1, most) for size, most, _ in axes):  # a mask for all heads, say
+            index = tuple(i if size == most else 0 for size, most, i in axes)
     spot = (0, 0, *at)[-2:] if at is not None and (table.role != "input" or table.mark) else (0, 0)
     rows, columns = matrix_shape(table.array.shape)
     return tuple(index), (_start(rows, spot[0]), _start(columns, spot[1]))

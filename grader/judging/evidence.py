@@ -9,14 +9,13 @@ import numpy as np
 
 from grader.course.spec import Case
 from grader.judging.compare import Compared, numbers, same_numbers
-from grader.judging.crop import cut, place
+from grader.judging.crop import HAIR, cut, place
 from grader.judging.verdict import Table
 from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
 WRITTEN = 5e-5  # of a number: what its four digits show
-HAIR = float(np.finfo(np.float64).tiny)  # stands for a difference within the tolerance
 
 
 class Reading(dict[str, Any]):

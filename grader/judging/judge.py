@@ -21,7 +21,15 @@ from grader.judging import beginner, evidence, exceptions, runtime_policy, wordi
 from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
-from grader.judging.compare import Compared, Finding, has_kind, largest_relative_difference, numbers, raises_as_asked
+from grader.judging.compare import (
+    NO_PART,
+    Compared,
+    Finding,
+    has_kind,
+    largest_relative_difference,
+    numbers,
+    raises_as_asked,
+)
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
@@ -239,7 +247,9 @@ class _Judgement:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.compared[i].actual.failure
         if case.raises is not None and not (failure and _is_lost(failure)):
-            return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
+            value = next((part for part in self.compared[i].actual.parts.values() if part.role == "returned"), NO_PART)
+            finding = Finding("raises", claim=case.raises, failure=failure, actual=value)
+            return self._fail(i, finding, (), evidence.inputs(case))
         assert failure is not None
         finding, details = Finding("failure", failure=failure), [wording.details(failure)]
         if case.raises is not None or failure.kind == "no function":

@@ -139,6 +139,8 @@ def _text(exercise: Exercise, finding: Finding) -> str:
 def _raises(exercise: Exercise, finding: Finding) -> str:
     failure = finding.failure
     did = f"raised {_exception(failure)}" if failure else "returned a value"
+    if finding.actual.text == finding.claim:  # the exception, as a value
+        did = "returned one: `raise` throws an exception, `return` hands it over like any other value"
     return f"{exercise.name} should raise {finding.claim} here, but it {did}."
 
 

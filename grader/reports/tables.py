@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.judging.crop import SIDE, largest, matrix_shape, part, place, window
-from grader.judging.evidence import HAIR
+from grader.judging.crop import HAIR, SIDE, largest, matrix_shape, part, place, window
 from grader.judging.verdict import Table
 
+SIDES = "expected", "actual", "difference"  # the roles of the tables of what differs
 TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
@@ -89,7 +89,7 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     at = _place(by_role)
     shape = by_role["expected"].shape if at is not None else None
     if shape is not None and _whole(shape):  # every slice is shown, so the largest difference of all can be marked
-        flat = place(by_role["expected"].array.ravel(), by_role["actual"].array.ravel())
+        flat = place(*(None if array is None else array.ravel() for array in _arrays(by_role)))
         at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
     parts = [view for table in tables for view in _views(table, at, shape)]
     if len(parts) > len(tables):  # slice by slice, each with its expected, actual and difference
@@ -116,11 +116,15 @@ def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
     expected, actual = by_role.get("expected"), by_role.get("actual")
     if expected is None or actual is None or expected.shape != actual.shape:
         return None
-    at = place(expected.array, actual.array)
+    at = place(*_arrays(by_role))
     if at is None or expected.cut is None:
         return at
     within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
     return (*expected.cut.index, *within[2 - min(len(expected.shape), 2) :])
+
+
+def _arrays(by_role: Mapping[str, Table]) -> list[np.ndarray | None]:
+    return [by_role[role].array if role in by_role else None for role in SIDES]
 
 
 def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> list[View]:

@@ -135,3 +135,27 @@ def test_an_input_that_is_shown_otherwise_is_shown_once():
     return 1000 * statistics.median(seconds)
 """
     assert verdict("time_ms", cell).experiment.endswith("time_ms(device=torch.device('cuda'), warmup=2, repeats=7)")
+
+
+def test_two_layers_that_are_one_are_told():
+    twins = """class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+    def forward(self, x):
+        weights = torch.softmax(self.w_q(x) @ self.w_k(x).mT / self.w_q.out_features**0.5, dim=-1)
+        return weights @ self.w_v(x), weights
+"""
+    found = verdict("SelfAttention", twins)
+    assert found.headline == "w_q.weight and w_k.weight are one and the same tensor; each needs its own."
+
+
+def test_an_exception_that_is_returned_is_no_value():
+    cell = """def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        return ValueError("temperature must be positive")
+    e = np.exp(x / temperature - (x / temperature).max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+"""
+    assert "but it returned one: `raise` throws an exception" in verdict("softmax_with_temperature", cell).headline

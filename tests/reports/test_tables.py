@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.judging.evidence import HAIR
+from grader.judging.crop import HAIR
 from grader.judging.verdict import Table
 from grader.reports import text
 from grader.reports.tables import number, views
@@ -121,3 +121,29 @@ def test_nan_is_the_largest_difference_and_equal_nan_is_none():
 def test_type_of_what_came_back_is_said():
     got = Table("weights", np.ones((1, 2), dtype=np.float32), "actual", "bfloat16")
     assert views((got,))[0].title == "got weights (1, 2) bfloat16"
+
+
+def test_what_is_within_the_tolerance_is_neither_marked_nor_shown_for_what_is_not():
+    want = np.zeros((2, 9, 8))
+    got = want.copy()
+    got[0, 0, 0], got[1, 8, 7] = 2e-5, 9e-5
+    allowed = Table("result", np.where(np.abs(got) > 5e-5, got, HAIR * (got > 0)), "difference")
+    shown = views((*compared("result", want, got)[:2], allowed))
+    assert [view.index for view in shown] == [(1,), (1,), (1,)]
+    assert shown[-1].cells[shown[-1].mark] == 9e-5
+    nothing = Table("result", HAIR * (got > 0), "difference")
+    assert [view.mark for view in views((*compared("result", want, got)[:2], nothing))] == [None] * 3
+
+
+def test_beside_nan_a_hair_is_written_as_one():
+    table = Table("r", np.array([HAIR, NAN, 0.0]), "difference")
+    assert views((table,))[0].written == [["~0", "nan", "0"]]
+
+
+def test_a_mask_for_all_heads_is_shown_with_the_slice_that_it_hides():
+    want = np.zeros((2, 3, 2, 2))
+    got = want.copy()
+    got[1, 2] = 5
+    masks = np.arange(8.0).reshape(2, 1, 2, 2)
+    mask = next(view for view in views(compared("weights", want, got, mask=masks)) if view.title.startswith("mask"))
+    assert (mask.index, mask.cells.tolist()) == ((1, 0), masks[1, 0].tolist())

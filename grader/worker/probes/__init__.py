@@ -251,12 +251,16 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
     for name in options.get("no_bias", ()):
         if torch.parameter(attribute(module, name), "bias") is not None:
             raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
-    pairs = []
+    pairs: list[tuple[Any, Any]] = []
+    holders: dict[int, tuple[str, Any]] = {}
     for name, array in options.get("state", {}).items():
         target = parameter(module, name)
         actual = tuple(torch.get(target, "shape"))
         if actual != shape(array):
             raise ContractError(f"{name} has shape {actual}; expected {shape(array)}.")
+        twin, other = holders.setdefault(id(target), (name, array))
+        if twin != name and (other != array).any():  # the numbers of one would overwrite the other's
+            raise ContractError(f"{twin} and {name} are one and the same tensor; each needs its own.")
         pairs.append((target, array))
     torch.fill(pairs)
     return module.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else module

@@ -172,7 +172,7 @@ class three_token_attention:
                 "exponentials = np.exp(scaled - scores.max(axis=1, keepdims=True))\n"
                 "    weights = exponentials / exponentials.sum(axis=1, keepdims=True)",
             ),
-            says="The largest of the undivided scores was subtracted from the divided ones; subtract the largest of these.",
+            says="The largest of the unscaled scores was subtracted from the scaled ones; subtract the largest of these.",
             why="""Any number that is the same for a whole row cancels, but only the row's own maximum keeps exp in range. From scores near
             10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.""",
         ),

@@ -754,6 +754,17 @@ def softmax(x, axis=-1):
     ],
     "softmax_with_temperature": [
         (
+            "RS15",
+            """
+def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) -> np.ndarray:
+    if temperature <= 0:
+        return ValueError("temperature must be positive")
+    x = x / temperature
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+""",
+        ),
+        (
             "SX57",
             """
 def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) -> np.ndarray:

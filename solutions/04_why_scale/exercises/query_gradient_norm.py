@@ -171,6 +171,12 @@ class query_gradient_norm:
             why="""‖A‖ = √(Σ_ij A_ij²), one sum over all entries. A mean depends on how many there are, and the sum of rows' norms is
             larger.""",
         ),
+        "QG15": mistake(
+            patch(NORM, "np.sqrt((by_query[p.argmax()] ** 2).sum())"),
+            says="Only the largest weight's row was measured; the norm should be that of the whole matrix, all weights' rows.",
+            why="""A step of q moves every weight: what the largest loses, others gain. ∂p/∂q has a row for each of the n weights, and
+            its norm counts them all.""",
+        ),
         "QG13": mistake(
             patch(NORM, "np.abs(by_query).sum()"),
             says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",

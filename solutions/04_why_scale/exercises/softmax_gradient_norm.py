@@ -33,7 +33,7 @@ class softmax_gradient_norm:
         yield Case("long", "rows of nineteen scores", (rng.normal(size=(2, 2, 2, 19)),))
         steps = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]])
         yield Case("level", "two rows of whole numbers", (steps,))
-        yield Case("raised", "the same, 2³⁰ added to each score", (steps + 2.0**30,))
+        yield Case("raised", "rows of 2³⁰ + (0, 1, 3) and 2³⁰ + (2, 0, 1)", (steps + 2.0**30,))
         for i in range(3):
             yield Case(f"large-{i}", "scores of thousands", (rng.normal(size=(2, 5)) * 5000,), stage="extremes")
         for i in range(3):

@@ -569,6 +569,16 @@ RIGHT["query_gradient_norm"] = [
 
 WRONG["query_gradient_norm"] = [
     (
+        "QG15",
+        """
+def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    p = softmax(scale * (keys @ q))
+    best = p.argmax()
+    row = scale * p[best] * (keys[best] - p @ keys)
+    return float(np.sqrt((row**2).sum()))
+""",
+    ),
+    (
         "QG1",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))

@@ -104,13 +104,15 @@ class SelfAttention:
         )
         by_name = {"init": (), "init_kwargs": {"d_model": 2, "d_k": 6, "d_v": 5}}
         yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, grad=False, **by_name)
-        yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
+        yield draw("seen-again", "a batch of two again, new numbers, in training mode", 2, 3, 5, 4, 6, mode="train")
         x, state = batch.args[0].array, batch.options["state"]
         yield _case("permuted", "a batch of two, its tokens reordered", x[:, ORDER], state, grad=False)
         other = np.stack([rng.normal(size=x[0].shape), x[1]]).astype(np.float32)
         yield _case("item changed", "a batch of two, its first item replaced", other, state, grad=False)
         yield draw("one token", "one token attends to itself", 2, 1, 3, 4, 5, grad=False)
-        yield draw("long", "nineteen tokens, more than any width", 1, 19, 4, 3, 2, grad=False)
+        yield draw(
+            "long", "nineteen tokens, more than any width, in training mode", 1, 19, 4, 3, 2, grad=False, mode="train"
+        )
         yield from _large()
 
     sums = rows_sum_to_1()
@@ -171,6 +173,11 @@ class SelfAttention:
             each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
             says="New layers were made in forward, so the module's own weights are never used; make them once, in `__init__`.",
             why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`.",
+        ),
+        "MU25": tuple(
+            patch("output =", f"weights = nn.functional.dropout(weights, {p}{training})\n        output =")
+            for training in (", self.training", "")
+            for p in (0.1, 0.2, 0.5)
         ),
         "NT26": patch(
             "d_v, bias=False",

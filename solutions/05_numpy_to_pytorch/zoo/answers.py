@@ -522,6 +522,40 @@ class SelfAttention(nn.Module):
 ]
 
 MODULE_WRONG = [
+    (
+        "MU25",
+        """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+        self.dropout = nn.Dropout(0.1)
+        self.d_k = d_k
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.w_q(x) @ self.w_k(x).transpose(1, 2) / self.d_k**0.5
+        weights = self.dropout(scores.softmax(dim=-1))
+        return weights @ self.w_v(x), weights
+""",
+    ),
+    (
+        None,
+        """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        super().__init__()
+        self.w_q = self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+        self.d_k = d_k
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        weights = torch.softmax(q @ k.transpose(1, 2) / self.d_k**0.5, dim=-1)
+        return weights @ v, weights
+""",
+    ),
     ("SD1", _module(scores="q @ k.mT")),
     ("SD2", _module(scores="q @ k.mT / self.d_k")),
     ("SD3", _module(scores="q @ k.mT / math.sqrt(x.shape[-1])")),

@@ -144,7 +144,7 @@ class MultiHeadAttention:
 
         yield case("small", "two queries, three keys, two heads of two numbers", (1, 2, 3, 4, 2))
         yield case("sizes", "all sizes different, three heads", (2, 4, 5, 6, 3), grad=True)
-        yield case("seen-again", "the same sizes, new numbers", (2, 4, 5, 6, 3))
+        yield case("seen-again", "the same sizes, new numbers, in training mode", (2, 4, 5, 6, 3), mode="train")
         yield case("square", "as many queries as keys, heads and numbers in a head", (2, 3, 3, 9, 3))
         yield case("one-head", "one head", (2, 3, 4, 5, 1))
         yield case(
@@ -305,6 +305,14 @@ class MultiHeadAttention:
             be copied only into layers that have them, too.""",
         ),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
+        "MU18": tuple(
+            patch(
+                "transpose(1, 2).reshape(b, t, num_heads * d_head)",
+                f"{added}(dim=1).repeat(1, 1, num_heads)",
+                of="merge_heads",
+            )
+            for added in ("sum", "mean")
+        ),
         "MU21": mistake(
             patch(
                 f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}",
@@ -351,10 +359,14 @@ class MultiHeadAttention:
                 patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =")
                 for p in (0.1, 0.2, 0.5)
             ),
+            *(
+                patch("output =", f"weights = nn.functional.dropout(weights, {p}, self.training)\n        output =")
+                for p in (0.1, 0.2, 0.5)
+            ),
             says="Dropout acts on the weights; this module should have none.",
             why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every
-            forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 09 has dropout, in
-            training only.""",
+            forward; one that is made once drops in training. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer
+            sums to 1. Lesson 09 has dropout, in training only.""",
         ),
         "MU45": mistake(
             patch(

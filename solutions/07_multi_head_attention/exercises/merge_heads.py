@@ -48,8 +48,12 @@ class merge_heads:
         "MU18": mistake(
             patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
             patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1).repeat(1, 1, num_heads)"),
-            says="The heads were averaged; they should lie side by side.",
-            why="A mean loses which head found what. Side by side, in num_heads · d_head numbers for each token, all of it is kept.",
+            *(
+                patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", added)
+                for added in ("sum(dim=1)", "sum(dim=1).repeat(1, 1, num_heads)")
+            ),
+            says="The heads were averaged or added up; they should lie side by side.",
+            why="A mean or a sum loses which head found what. Side by side, in num_heads · d_head numbers for each token, all is kept.",
         ),
         "MU47": mistake(
             patch("x.transpose(1, 2).reshape(b, t, num_heads * d_head)", "x.reshape(b, num_heads * t, d_head)"),

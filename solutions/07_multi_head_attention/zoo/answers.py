@@ -307,6 +307,60 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     ],
     "MultiHeadAttention": [
         (
+            "MU18",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            w(x).unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)
+            for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value))
+        )
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=-1)
+        heads = (weights @ v).sum(dim=1)
+        return self.w_o(heads.repeat(1, 1, self.num_heads)), weights
+""",
+        ),
+        (
+            "MU25",
+            """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            w(x).unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)
+            for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value))
+        )
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = self.dropout(scores.softmax(dim=-1))
+        return self.w_o((weights @ v).transpose(1, 2).flatten(-2)), weights
+""",
+        ),
+        (
             "MK4",
             """
 class MultiHeadAttention(nn.Module):

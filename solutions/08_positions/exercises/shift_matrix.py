@@ -52,7 +52,9 @@ class shift_matrix:
         yield case("stay", "offset 0: nothing moves", 6, 0, show=True)
         yield case("pair", "a single pair", 2, 3, show=True)
         for d_model, offset in ((8, 5), (6, -7), (10, 12), (16, 1), (12, -1)):
-            yield case(f"{d_model}-{offset}", f"with d_model {d_model}, offset {offset}", d_model, offset)
+            at = max(0, -offset)
+            shown = f"encodings of p = {at}, {at + 1}, {at + 2}, {at + 7} and {at + 100}, and of two far away"
+            yield case(f"{d_model}-{offset}", f"with d_model {d_model}, offset {offset}; {shown}", d_model, offset)
         for base in (100.0, 20.0, 500000.0):
             yield case(f"base-{base:g}", f"base {base:g}, by name", 6, 4, base=base)
         yield case(
