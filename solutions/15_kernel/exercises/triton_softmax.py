@@ -227,4 +227,9 @@ class triton_softmax:
             says="Every program reads the first row: the offsets of the load lack the row's beginning, program number · n.",
             why="The store goes to the program's own row, and so every row of the result is the softmax of row 0.",
         ),
+        "KN77": mistake(
+            *(patch(WEIGHTS, f"tl.log({WEIGHTS})") + more for more in (patch(), WIDE)),
+            says="The logarithms of the weights were stored; the weights themselves were asked for.",
+            why="A logarithm of a weight is 0 or less, and those of a row do not sum to 1. log_softmax is what a loss wants (lesson 02).",
+        ),
     }
