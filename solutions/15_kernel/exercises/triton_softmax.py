@@ -214,7 +214,7 @@ class triton_softmax:
         "KN72": mistake(
             *(
                 patch("other=-float('inf')", f"other={fill}") + more
-                for fill in ("-1000.0", "-10000.0", "-100.0")
+                for fill in ("-1000.0", "-100.0")
                 for more in (patch(), WIDE)
             ),
             says="The lanes beyond the row were given a finite number; give them −∞ (`other=-float('inf')`), which no score lies below.",
