@@ -302,13 +302,14 @@ class _Judgement:
 
     def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
         """What was verified, without the properties that the case at fault speaks against: they held where they were tried, but it is shown
-        right beside them. A result of another shape has none; one of another type or dtype contradicts what was said of these."""
+        right beside them. A result of another shape, or an exception, has none, and another dtype contradicts what was said of it."""
         if finding.kind in ("type", "shape", "dtype") and wording.FORM_AS_EXPECTED in self.verified:
             self.verified.remove(wording.FORM_AS_EXPECTED)
-        if i not in self.actual or self.actual[i].failure is not None:
+        stopped = finding.kind == "failure" and self.cases[i].stage == "values"
+        if i not in self.actual or (self.actual[i].failure is not None and not stopped):
             return tuple(self.verified)
         rules = [rule for rule in self.exercise.properties if rule.title in self.verified]
-        broken = {rule.title for rule in rules if finding.kind == "shape" or self._breaks(rule, i)}
+        broken = {rule.title for rule in rules if stopped or finding.kind == "shape" or self._breaks(rule, i)}
         return tuple(title for title in self.verified if title not in broken)
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
+from grader.judging.compare import (
+    Finding,
+    close,
+    differences,
+    flatten,
+    has_kind,
+    named_parts,
+    numbers,
+    raises_as_asked,
+    tolerances,
+)
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
@@ -28,8 +38,15 @@ def symptom(
     exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], actual: Mapping[int, Observation]
 ) -> str:
     """The id of the mistake that shows in what was observed, by the case's position; '' for none, or where a result is missing."""
-    if exercise.kind == "answer" or exercise.compare is not None:
+    if exercise.kind == "answer":
         return ""
+    if (
+        exercise.compare is not None
+    ):  # its author's sentence tells what came back, its own mistakes what was accepted or changed
+        of_results = {i: one for i, one in actual.items() if cases[i].raises is None}
+        fails = any(one.failure or differences(exercise, cases[i], expected[i], one) for i, one in of_results.items())
+        beside = "" if fails or not of_results else _beside_the_result(cases, of_results, actual)
+        return beside if beside == "RS14" else ""
     results: dict[int, dict[str, Pair]] = {}
     broken: set[str] = set()  # the ids of claims that do not hold
     for i in actual:
@@ -156,7 +173,7 @@ def _sizes(case: Case) -> tuple[object, ...]:
     return case.probe, *(value.shape if isinstance(value, np.ndarray) else repr(value) for value in arrays)
 
 
-def _beside_the_result(cases: Sequence[Case], results: Results, actual: Mapping[int, Observation]) -> str:
+def _beside_the_result(cases: Sequence[Case], results: Iterable[int], actual: Mapping[int, Observation]) -> str:
     """RS16: inputs are changed. RS15: invalid inputs are not refused. RS14: they are, by another exception than was asked for."""
     invalid = [i for i in actual if cases[i].raises is not None]
     accepted = [i for i in invalid if not raises_as_asked(cases[i], actual[i])]

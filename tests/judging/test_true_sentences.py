@@ -132,3 +132,13 @@ def test_an_input_that_is_shown_otherwise_is_shown_once():
     return 1000 * statistics.median(seconds)
 """
     assert verdict("time_ms", cell).experiment.endswith("time_ms(device=torch.device('cuda'), warmup=2, repeats=7)")
+
+
+def test_where_an_ordinary_input_raises_no_property_is_said_to_hold():
+    cell = """def softmax_backward(grad_weights, weights):
+    mean = (grad_weights * weights).sum(axis=-1)
+    return weights * (grad_weights - mean.reshape(len(weights), 1))
+"""
+    shown = verdict("softmax_backward", cell)
+    assert shown.status == "error", shown.headline
+    assert not any("sums to 0" in sentence for sentence in shown.verified), shown.verified

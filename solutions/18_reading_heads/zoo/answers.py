@@ -805,3 +805,30 @@ WRONG["loss_without_head"] += [
 """,
     )
 ]
+
+WRONG["loss_without_head"] += [
+    (
+        "RS14",
+        """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise IndexError("no such head")
+
+    def hook(module, args):
+        z = args[0].clone()
+        d = z.shape[-1] // attn.num_heads
+        part = slice(head * d, (head + 1) * d)
+        z[..., part] = z[..., part].mean(dim=(0, 1)) if mean else 0
+        return (z,)
+
+    handle = attn.proj.register_forward_pre_hook(hook)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+""",
+    ),
+]
