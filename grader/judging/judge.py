@@ -295,11 +295,12 @@ class _Judgement:
 
     def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
         """What was verified, without what the case at fault speaks against: it held where it was tried, but the fault is shown right
-        beside it. A result of another shape has no property."""
-        if i not in self.compared or self.compared[i].actual.failure is not None:
+        beside it. A result of another shape has no property, nor has an exception."""
+        stopped = finding.kind == "failure" and self.cases[i].stage == "values"
+        if i not in self.compared or (self.compared[i].actual.failure is not None and not stopped):
             return tuple(self.verified)
         rules = [rule for rule in self.exercise.properties if rule.title in self.verified]
-        broken = {rule.title for rule in rules if finding.kind == "shape" or self._breaks(rule, i)}
+        broken = {rule.title for rule in rules if stopped or finding.kind == "shape" or self._breaks(rule, i)}
         broken |= {wording.FORM_AS_EXPECTED} if finding.stage in ("type", "shape", "dtype") else set()
         return tuple(title for title in self.verified if title not in broken)
 

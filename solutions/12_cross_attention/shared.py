@@ -144,6 +144,12 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="The context was averaged over the keys a second time: it is T times too small.",
             why="The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more.",
         ),
+        "AL25": mistake(
+            patch(CONTEXT, "context = keys[torch.arange(keys.shape[0], device=keys.device), scores.argmax(dim=-1)]"),
+            says="The context is the key with the highest score alone; it should be the mean of all keys by their weights.",
+            why="""A choice of one key is a hard look-up (lesson 00): a small change of the scores changes nothing, or everything,
+            and no gradient says how they should move. The weighted mean lets every key have its share.""",
+        ),
         "AL12": mistake(
             *(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
             says="The weighted keys were summed over an axis other than that of the keys.",

@@ -159,3 +159,13 @@ def test_an_exception_that_is_returned_is_no_value():
     return e / e.sum(axis=axis, keepdims=True)
 """
     assert "but it returned one: `raise` throws an exception" in verdict("softmax_with_temperature", cell).headline
+
+
+def test_where_an_ordinary_input_raises_no_property_is_said_to_hold():
+    cell = """def softmax_backward(grad_weights, weights):
+    mean = (grad_weights * weights).sum(axis=-1)
+    return weights * (grad_weights - mean.reshape(len(weights), 1))
+"""
+    shown = verdict("softmax_backward", cell)
+    assert shown.status == "error", shown.headline
+    assert not any("sums to 0" in sentence for sentence in shown.verified), shown.verified

@@ -163,6 +163,12 @@ class time_ms:
             says="The warm-up calls were taken off the readings; `repeats` readings are asked for besides the warm-up.",
             why="fn is called warmup + repeats times in all. With more of a warm-up than repeats no reading would be left.",
         ),
+        "GP67": mistake(
+            patch("range(warmup)", "range(1, warmup)"),
+            patch("range(warmup)", "range(warmup + 1)"),
+            says="There is one warm-up call too few, or one too many: fn should be called `warmup` times before the first reading.",
+            why="`range(1, n)` has n − 1 numbers, `range(n)` has n. In all, fn is called warmup + repeats times.",
+        ),
         "GP63": mistake(
             patch("'cuda': lambda: torch.cuda.synchronize(device), ", ""),
             says="CUDA is not waited for: its GPU works while Python goes on.",

@@ -855,3 +855,29 @@ WRONG["time_ms"] += [
 """,
     )
 ]
+
+WRONG["time_ms"] += [
+    (
+        "GP67",
+        """def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
+    device = torch.device(device)
+
+    def wait():
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        elif device.type == "mps":
+            torch.mps.synchronize()
+
+    for _ in range(1, warmup):
+        fn()
+    readings = []
+    for _ in range(repeats):
+        wait()
+        start = time.perf_counter()
+        fn()
+        wait()
+        readings.append((time.perf_counter() - start) * 1000)
+    return statistics.median(readings)
+""",
+    )
+]

@@ -1019,3 +1019,18 @@ WRONG["luong_attention"] += [
 """,
     )
 ]
+
+WRONG["additive_attention"] += [
+    (
+        "AL25",
+        """def additive_attention(
+    query: Tensor, keys: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
+    hidden = torch.tanh((query @ w_query)[:, None] + keys @ w_key)
+    scores = hidden @ v
+    weights = torch.softmax(scores, dim=-1)
+    context = keys[torch.arange(len(keys)), scores.argmax(-1)]
+    return context, weights
+""",
+    )
+]

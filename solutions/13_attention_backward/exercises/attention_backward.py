@@ -240,7 +240,9 @@ class attention_backward:
         "GB24": mistake(
             patch(GRAD_Q, "grad_q = grad_scores @ q"),
             patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
-            says="One of grad_q and grad_k was made from its own array; make grad_q from the keys and grad_k from the queries.",
+            patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ grad_q"),
+            says="One of grad_q and grad_k was made from another array than it should be; make grad_q from the keys, grad_k from the "
+            "queries.",
             why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves:
             grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
             queries as keys.""",

@@ -1201,3 +1201,23 @@ WRONG["softmax_backward"] += [
 """,
     ),
 ]
+
+WRONG["attention_backward"] += [
+    (
+        "GB24",
+        """def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    root = np.sqrt(q.shape[-1])
+    scores = q @ k.swapaxes(-1, -2) / root
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    grad_v = weights.swapaxes(-1, -2) @ grad_output
+    grad_weights = grad_output @ v.swapaxes(-1, -2)
+    grad_scores = weights * (grad_weights - (grad_weights * weights).sum(axis=-1, keepdims=True))
+    grad_q = grad_scores @ k / root
+    grad_k = grad_scores.swapaxes(-1, -2) @ grad_q / root
+    return grad_q, grad_k, grad_v
+""",
+    )
+]

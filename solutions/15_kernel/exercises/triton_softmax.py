@@ -214,7 +214,7 @@ class triton_softmax:
         "KN72": mistake(
             *(
                 patch("other=-float('inf')", f"other={fill}") + more
-                for fill in ("-1000.0", "-10000.0", "-100.0")
+                for fill in ("-1000.0", "-100.0")
                 for more in (patch(), WIDE)
             ),
             says="The lanes beyond the row were given a finite number; give them −∞ (`other=-float('inf')`), which no score lies below.",
@@ -226,5 +226,10 @@ class triton_softmax:
             patch(LOAD, LOAD.replace("x + offsets", "x + columns")) + WIDE,
             says="Every program reads the first row: the offsets of the load lack the row's beginning, program number · n.",
             why="The store goes to the program's own row, and so every row of the result is the softmax of row 0.",
+        ),
+        "KN77": mistake(
+            *(patch(WEIGHTS, f"tl.log({WEIGHTS})") + more for more in (patch(), WIDE)),
+            says="The logarithms of the weights were stored; the weights themselves were asked for.",
+            why="A logarithm of a weight is 0 or less, and those of a row do not sum to 1. log_softmax is what a loss wants (lesson 02).",
         ),
     }

@@ -986,3 +986,25 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
 """,
     ),
 ]
+
+WRONG["triton_softmax"] += [
+    (
+        "KN77",
+        """@triton.jit
+def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    keep = col < n
+    s = tl.load(x + row * n + col, mask=keep, other=-float("inf")).to(tl.float32)
+    e = tl.exp(s - tl.max(s, axis=0))
+    tl.store(out + row * n + col, tl.log(e / tl.sum(e, axis=0)), mask=keep)
+
+
+def triton_softmax(x: Tensor) -> Tensor:
+    rows, n = x.shape
+    out = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, out, n, BLOCK=triton.next_power_of_2(n))
+    return out
+""",
+    )
+]

@@ -99,8 +99,9 @@ class cache_bytes:
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000.0"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
-            says="The result is in MiB or GB; bytes are asked for.",
+            says="The result is in MB, MiB, GB or GiB; bytes are asked for.",
             why="A function that is called cache_bytes gives bytes; the code that prints them chooses the unit.",
         ),
         "CB10": mistake(

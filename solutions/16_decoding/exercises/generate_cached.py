@@ -205,6 +205,13 @@ class generate_cached:
             why="""Without `dim` the (B, V) logits are read as one long row of B · V numbers, and what comes back is one place in it: a
             tensor without axes, and from the second text on a number above every id. `argmax(dim=-1, keepdim=True)` gives (B, 1).""",
         ),
+        "GC20": mistake(
+            patch("ids = torch.cat([ids, new], dim=1)", "ids.set_(torch.cat([ids, new], dim=1))"),
+            says="The tensor ids itself grew; the text should be a new tensor, and the caller's ids stay as they were.",
+            why="""A tensor that is changed in place changes for everyone who holds it: the caller's prompt then has the new tokens
+            as well, and a second call begins where the first one ended. `torch.cat` makes a new tensor; give it a name of your
+            own.""",
+        ),
         "GC19": mistake(
             patch(LOOP, "for _ in range(max(max_new_tokens, 1)):"),
             says="The token after the prompt was appended in any case; with max_new_tokens = 0 the prompt alone should come back.",

@@ -143,9 +143,10 @@ class window_mask:
         "WM15": mistake(
             patch("+ t_k - t_q", "+ t_k - t_q - 1"),
             patch("+ t_k - t_q", "+ t_k - t_q + 1"),
-            says="The queries' positions are off by one; query i should be at i + t_k − t_q.",
-            why="""The last of t_q queries, i = t_q − 1, is at the last of t_k positions, t_k − 1. One place too early, a query does not see
-            itself; one too late, it sees the next key.""",
+            patch("+ t_k - t_q", "+ 2 * (t_k - t_q)"),
+            says="The queries' positions are shifted too little or too far; query i should be at i + t_k − t_q.",
+            why="""The last of t_q queries, i = t_q − 1, is at the last of t_k positions, t_k − 1. A place too early, a query does not see
+            itself; a place too late, or with t_k − t_q added twice, it sees keys that come after it.""",
         ),
         "WM16": mistake(
             patch("p - j < window", "p - (t_k - t_q) - j < window"),

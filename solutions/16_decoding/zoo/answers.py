@@ -1064,3 +1064,44 @@ WRONG["grouped_query_attention"] += [
 """,
     )
 ]
+
+WRONG["window_mask"] += [
+    (
+        "WM15",
+        """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    i = torch.arange(t_k - t_q, t_k)[:, None]
+    p = i + (t_k - t_q)
+    j = torch.arange(t_k)[None, :]
+    return (j <= p) & ((p - j < window) | (j < sinks))
+""",
+    )
+]
+
+WRONG["cache_bytes"] += [
+    (
+        "CB9",
+        """def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    keys = batch * t * num_kv_heads * d_head
+    values = batch * t * num_kv_heads * d_head
+    return num_layers * (keys + values) * bytes_per_number / 1e6
+""",
+    )
+]
+
+WRONG["generate_cached"] += [
+    (
+        "GC20",
+        """def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tensor:
+    cache = model.new_cache(ids.shape[0])
+    out, feed = ids, ids
+    with torch.no_grad():
+        for _ in range(max_new_tokens):
+            logits = model(feed, cache)
+            feed = logits[:, -1].argmax(dim=-1, keepdim=True)
+            ids.set_(torch.cat([ids, feed], dim=1))
+    return ids
+""",
+    )
+]

@@ -393,6 +393,17 @@ class GroupedQuerySelfAttention:
             why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3 the
             groups are pairs, and h // 3 makes triples.""",
         ),
+        "TB88": mistake(
+            patch(TURN, f"{TURN}\n        q = apply_rope(q, positions, self.base)"),
+            patch(TURN, f"{TURN}\n        k = apply_rope(k, positions, self.base)"),
+            patch(
+                TURN,
+                f"{TURN}\n        q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))",
+            ),
+            says="Queries or keys were rotated twice; each should be rotated once.",
+            why="""Turned twice, a vector at position i stands where position 2i belongs. If only one of queries and keys is, the
+            score depends on 2i − j; if both are, every distance looks twice as long.""",
+        ),
         "TB56": mistake(
             patch(
                 "self.num_heads // self.num_kv_heads",

@@ -98,7 +98,8 @@ class attention_rollout:
         "RL8": mistake(
             patch(MEAN, "weights.mean(dim=0)"),
             patch(MEAN, "weights.mean(dim=0)", START, "identity"),
-            says="The mean was taken over the batch; it should be taken over the heads, axis 1.",
+            patch(MEAN, "weights.mean(dim=(0, 1))"),
+            says="The mean was taken over the batch, alone or as well; it should be taken over the heads alone, axis 1.",
             why="""Weights are (B, H, T, T): the heads are axis 1.""",
         ),
         "RL9": mistake(

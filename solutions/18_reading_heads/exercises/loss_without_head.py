@@ -309,6 +309,12 @@ class loss_without_head:
                 f"{HOOK}\n    size = attention.proj.weight.shape[1] // attention.num_heads\n"
                 "    with torch.no_grad():\n        attention.proj.weight[:, head * size:(head + 1) * size] = 0",
             ),
+            patch(
+                HOOK,
+                "size = attention.proj.weight.shape[1] // attention.num_heads\n"
+                "    if not mean:\n        with torch.no_grad():\n"
+                f"            attention.proj.weight[:, head * size:(head + 1) * size] = 0\n    {HOOK}",
+            ),
             says="The head's columns of proj.weight were set to 0 and stayed so.",
             why="""Columns of 0 remove the head just as well, but the weight has to come back, also where the model raises. A hook leaves
             the weights alone.""",

@@ -107,6 +107,8 @@ class previous_token_score:
         ),
         "PV9": mistake(
             patch(RETURN, "return back.amax(dim=(0, -1))"),
+            patch(RETURN, "return back.amax(dim=-1).mean(dim=0)"),
+            patch(RETURN, "return back.mean(dim=-1).amax(dim=0)"),
             says="The largest weight was returned; the mean was asked for.",
             why="""Nearly every head looks at the token before *somewhere*. Of weights 0.9, 0 and 0 the largest is 0.9, the mean 0.3.""",
         ),
@@ -131,6 +133,7 @@ class previous_token_score:
         ),
         "PV13": mistake(
             patch(RETURN, "return back[..., 1:].mean(dim=(0, -1))"),
+            patch(RETURN, "return back[..., min(1, back.shape[-1] - 1):].mean(dim=(0, -1))"),
             says="Row 1 was left out as well; it should count, since it has a token before it, token 0.",
             why="""The diagonal below the main one begins in row 1. With 0.8 there and 0.4 in row 2 its mean is 0.6; cut, it leaves 0.4.""",
         ),

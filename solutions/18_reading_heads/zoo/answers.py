@@ -741,3 +741,94 @@ WRONG["induction_score"] += [
 """,
     )
 ]
+
+WRONG["previous_token_score"] += [
+    (
+        "PV9",
+        """def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).amax(dim=2).mean(0)
+""",
+    )
+]
+
+WRONG["previous_token_score"] += [
+    (
+        "PV13",
+        """def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., min(1, weights.shape[-1] - 2):].mean(dim=(0, 2))
+""",
+    )
+]
+
+WRONG["attention_rollout"] += [
+    (
+        "RL8",
+        """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    t = layers[0].shape[-1]
+    eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
+    rolled = eye.expand(layers[0].shape[0], t, t)
+    for weights in layers:
+        rolled = (0.5 * weights.mean(dim=(0, 1)) + 0.5 * eye) @ rolled
+    return rolled
+""",
+    )
+]
+
+WRONG["loss_without_head"] += [
+    (
+        "LH14",
+        """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise ValueError("no such head")
+
+    def hook(module, args):
+        z = args[0].clone()
+        d = z.shape[-1] // attn.num_heads
+        part = slice(head * d, (head + 1) * d)
+        z[..., part] = z[..., part].mean(dim=(0, 1)) if mean else 0
+        return (z,)
+
+    if mean:
+        handle = attn.proj.register_forward_pre_hook(hook)
+        try:
+            with torch.no_grad():
+                return next_token_loss(model(ids), ids).item()
+        finally:
+            handle.remove()
+    with torch.no_grad():
+        d = attn.proj.weight.shape[1] // attn.num_heads
+        attn.proj.weight[:, head * d : (head + 1) * d] = 0
+        return next_token_loss(model(ids), ids).item()
+""",
+    )
+]
+
+WRONG["loss_without_head"] += [
+    (
+        "RS14",
+        """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise IndexError("no such head")
+
+    def hook(module, args):
+        z = args[0].clone()
+        d = z.shape[-1] // attn.num_heads
+        part = slice(head * d, (head + 1) * d)
+        z[..., part] = z[..., part].mean(dim=(0, 1)) if mean else 0
+        return (z,)
+
+    handle = attn.proj.register_forward_pre_hook(hook)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+""",
+    )
+]
