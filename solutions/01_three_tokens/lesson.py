@@ -184,7 +184,7 @@ check(scale_scores)
 #
 # @wrong
 #
-# Whoever says yes takes the score for an amount; it is an exponent.
+# A yes takes the score for an amount; it is an exponent.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
