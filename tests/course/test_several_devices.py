@@ -221,7 +221,9 @@ def test_of_a_mistake_that_costly_cases_alone_show_few_are_run_on_these(monkeypa
     text = with_lines("kept = kept + [(k, v)]").replace("    for step in", "    kept = []\n    for step in")
     baseline_of.cache_clear()
     runs = []
-    monkeypatch.setattr(diagnose, "observe", lambda obj, case: runs.append(case.key) or observe(obj, case))
+    monkeypatch.setattr(
+        diagnose, "observe", lambda obj, case, **how: runs.append(case.key) or observe(obj, case, **how)
+    )
     assert judge(exercise, from_cells("ring_attention", text)).mistakes == ("RA13",)
     assert sum(key.startswith("chunks") for key in runs) < len(exercise.mistakes) / 3
 

@@ -200,7 +200,6 @@ def change(space):
 """,
     "copy_torch_weights": "def change(space):\n    if 'T' in space:\n        type(space['T']).memory = lambda *a: (0, 0)",
     "as_numpy": "def change(space):\n    if 'T' in space:\n        space['T']._getters['requires_grad'] = lambda *a: True",
-    "LanguageModel": "def change(space):\n    space['map'] = lambda f, those, n=[0]: [n.__setitem__(0, n[0] + 1) or n[0] for _ in those]",
 }
 
 
