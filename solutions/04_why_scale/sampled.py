@@ -20,10 +20,11 @@ def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What more calls of the function show of where its numbers come from."""
     first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
     d_k, n_samples = case.args
+    drawn = _drawn(parts["states"], 0, 2 * d_k * n_samples)
     return {
         "repeats": flag(np.all(first == again)),
         "varies": flag(np.all(first != other)),
-        "numbers drawn": _number(_drawn(parts["states"], 0, 2 * d_k * n_samples)),
+        "numbers drawn": _number(drawn if drawn >= 0 else math.inf),
     }
 
 
@@ -131,7 +132,11 @@ def _from_rng(case: Case, parts: Mapping[str, np.ndarray]) -> str | None:
 
 
 def _count(drawn: float) -> str:
-    return "Far more numbers" if drawn < 0 else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
+    return (
+        "Far more numbers"
+        if drawn < 0 or math.isinf(drawn)
+        else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
+    )
 
 
 def _few(case: Case, parts: dict[str, float]) -> str | None:

@@ -213,6 +213,7 @@ class wrong_gradients:
         ),
         "WG14": mistake(
             patch(FAR, "not np.linalg.norm(given - true) <= 0.001 * np.linalg.norm(true)"),
+            patch(FAR, "not abs(np.linalg.norm(given) - np.linalg.norm(true)) <= 0.0001 * (1 + np.abs(true).max())"),
             patch(FAR, "not np.abs(given - true).mean() <= 0.0001 * (1 + np.abs(true).max())"),
             patch(
                 FAR,

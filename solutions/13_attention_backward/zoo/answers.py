@@ -222,6 +222,27 @@ def attention_backward(q, k, v, grad_output):
 WRONG = {
     "wrong_gradients": [
         (
+            "WG14",
+            """
+def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    claimed = backward(*inputs, grad_output)
+    wrong = []
+    for n, x in enumerate(inputs):
+        if claimed[n].shape != x.shape or np.isnan(claimed[n]).any():
+            wrong.append(n)
+            continue
+        true = np.zeros_like(x)
+        for i in np.ndindex(x.shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[n][i] += 1e-5
+            down[n][i] -= 1e-5
+            true[i] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if abs(np.linalg.norm(claimed[n]) - np.linalg.norm(true)) > 1e-4 * (1 + np.abs(true).max()):
+            wrong.append(n)
+    return wrong
+""",
+        ),
+        (
             "WG1",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
