@@ -22,7 +22,7 @@ from numpy import (
 )
 
 from grader.worker.originals import BUILTINS
-from grader.worker.probes import Run, call_function, mark_result
+from grader.worker.probes import ContractError, Run, call_function, mark_result
 
 __builtins__ = BUILTINS
 
@@ -32,14 +32,24 @@ def on_candidates(function: Any, run: Run) -> dict[str, Any]:
 
     Parts: 'calls of the candidate', and 'result'.
     """
-    calls = [0]
+    calls, raised = [0], []
     candidate = CANDIDATES[run.options["candidate"]]
 
     def counted(scores: Any) -> Any:
         calls[0] += 1
-        return candidate(scores)
+        try:
+            return candidate(scores)
+        except Exception as error:
+            raised.append(error)
+            raise
 
-    result = call_function(function, run, counted)
+    try:
+        result = call_function(function, run, counted)
+    except Exception as error:
+        if any(error is one for one in raised):
+            what = type(error).__name__
+            raise ContractError(f"The candidate raised {what}, which find_failure let through: catch it.") from None
+        raise
     return {"calls of the candidate": calls[0], "result": mark_result(result)}
 
 

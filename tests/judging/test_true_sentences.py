@@ -169,3 +169,20 @@ def test_where_an_ordinary_input_raises_no_property_is_said_to_hold():
     shown = verdict("softmax_backward", cell)
     assert shown.status == "error", shown.headline
     assert not any("sums to 0" in sentence for sentence in shown.verified), shown.verified
+
+
+def test_what_a_candidate_raised_is_told_as_the_candidates():
+    trusting = """def find_failure(candidate) -> np.ndarray | None:
+    rng = np.random.default_rng(0)
+    for shape in [(3, 3), (1, 4), (4, 1), (2, 5), (5, 2)]:
+        for scale in (1, 30, 1000, 9000):
+            for shift in (0, 900, -900):
+                s = rng.uniform(-1, 1, size=shape) * scale + shift
+                e = np.exp(s - s.max(axis=1, keepdims=True))
+                w = e / e.sum(axis=1, keepdims=True)
+                if not np.allclose(candidate(s), w, rtol=0, atol=1e-6):
+                    return s
+    return None
+"""
+    shown = verdict("find_failure", trusting)
+    assert shown.headline == "The candidate raised ValueError, which find_failure let through: catch it."
