@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -168,8 +168,7 @@ class _Judgement:
         return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
 
     def _check_started(self) -> Verdict | None:
-        shown = [one.actual.failure for one in self.compared.values()]
-        failures = [one for one in shown if one and one.kind == "not_started"]
+        failures = [one.actual.failure for one in self.compared.values() if _is_unwritten(one.actual.failure)]
         for slip in self._slips() if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
@@ -186,7 +185,7 @@ class _Judgement:
 
     def _judge_unfinished(self, missing: Failure) -> Verdict:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
-        written = {i: one for i, one in self.compared.items() if not _is_unwritten(one.actual)}
+        written = {i: one for i, one in self.compared.items() if not _is_unwritten(one.actual.failure)}
         unwritten = next(i for i in self.compared if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.compared = written
@@ -411,8 +410,8 @@ def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     return next((verdict for stage in stages if (verdict := stage())), None)
 
 
-def _is_unwritten(observation: Observation) -> bool:
-    return observation.failure is not None and observation.failure.kind == "not_started"
+def _is_unwritten(failure: Failure | None) -> TypeGuard[Failure]:
+    return failure is not None and failure.kind == "not_started"
 
 
 def _select_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:

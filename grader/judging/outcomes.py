@@ -30,9 +30,8 @@ def symptom(exercise: Exercise, observed: Mapping[int, Compared]) -> str:
     if exercise.kind == "answer":
         return ""
     compared = {i: one for i, one in observed.items() if one.case.raises is None}
-    if (
-        exercise.compare is not None
-    ):  # its author's sentence tells what came back, its own mistakes what was accepted or changed
+    # The sentence of an exercise's own comparison tells what came back, its own mistakes what was accepted or changed.
+    if exercise.compare is not None:
         fails = any(one.actual.failure or one.differences for one in compared.values())
         beside = _beside_the_result(observed) if compared and not fails else ""
         return beside if beside == "RS14" else ""

@@ -249,7 +249,7 @@ def observation_from_message(message: Any) -> Observation:
             parts={_text(name): _part(part, 0) for name, part in _list(message["parts"], MAX_ITEMS)},
             failure=None if message["failure"] is None else failure_from_message(message["failure"]),
             after={_text(name): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)},
-            calls=tuple(map(_call, _list(message["calls"], MAX_CALLS + 2))),
+            calls=tuple(map(_call, _list(message["calls"], MAX_CALLS + 2))),  # and how many there were, and REBOUND
             printed=_text(message["printed"]),
             warned=tuple(map(_text, _list(message["warned"], 5))),
             largest=None if message["largest"] is None else _created(*message["largest"]),

@@ -20,22 +20,21 @@ def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What more calls of the function show of where its numbers come from."""
     first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
     d_k, n_samples = case.args
-    drawn = _drawn(parts["states"], 0, 2 * d_k * n_samples)
     return {
         "repeats": flag(np.all(first == again)),
         "varies": flag(np.all(first != other)),
-        "numbers drawn": _number(drawn if drawn >= 0 else math.inf),
+        "numbers drawn": _number(_drawn(parts["states"], 0, 2 * d_k * n_samples)),
     }
 
 
-def _drawn(states: Part, first: int, wanted: int) -> int:
-    """How many numbers of 64 bits lie between that state of a generator and the next; -1 where more than four times `wanted`."""
+def _drawn(states: Part, first: int, wanted: int) -> float:
+    """How many numbers of 64 bits lie between that state of a generator and the next; infinite where more than four times `wanted`."""
     try:
         (start, plus), (end, other) = (map(int, part.text.split()) for part in states.items[first : first + 2])
     except ValueError:
         raise ContractError("The states of the generator cannot be read.") from None
-    count = steps(start, end, plus) if plus == other else -1
-    return count if count <= 4 * wanted + 20 else -1
+    count = steps(start, end, plus) if plus == other else math.inf
+    return count if count <= 4 * wanted + 20 else math.inf
 
 
 def steps(start: int, end: int, plus: int) -> int:
@@ -66,8 +65,7 @@ def read_results(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
         d_k, n_samples = case.args
         samples = ("drawn", n_samples, case.options["calls"]), ("drawn for more", case.options["more"], MORE)
         for i, (name, few, calls) in enumerate(samples):
-            drawn = _drawn(parts["states"], i, calls * 2 * d_k * few)
-            found[name] = drawn / calls if drawn >= 0 else -1.0
+            found[name] = _drawn(parts["states"], i, calls * 2 * d_k * few) / calls
     return {name: _number(float(value)) for name, value in found.items()}
 
 
@@ -132,11 +130,7 @@ def _from_rng(case: Case, parts: Mapping[str, np.ndarray]) -> str | None:
 
 
 def _count(drawn: float) -> str:
-    return (
-        "Far more numbers"
-        if drawn < 0 or math.isinf(drawn)
-        else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
-    )
+    return "Far more numbers" if math.isinf(drawn) else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
 
 
 def _few(case: Case, parts: dict[str, float]) -> str | None:
@@ -148,12 +142,13 @@ def _few(case: Case, parts: dict[str, float]) -> str | None:
     """
     d_k, n_samples = case.args
     mean = parts["mean result"]
-    if not all(math.isfinite(value) for value in parts.values()):
+    if not all(math.isfinite(value) for name, value in parts.items() if not name.startswith("drawn")):
         return f"With {n_samples} pairs the standard deviation is not a finite number."
     if "drawn" in parts:
         drawn, drawn_more, more = parts["drawn"], parts["drawn for more"], case.options["more"]
         # In proportion, whatever the sampler: how many numbers a normal one takes is its own affair.
-        if drawn < 0 or drawn_more < 0 or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
+        # Two infinite numbers would be in proportion, too.
+        if math.isinf(drawn) or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
             return (
                 f"How many numbers are drawn does not follow n_samples: {_count(drawn).lower()} for {n_samples} pairs, "
                 f"{_count(drawn_more).lower()} for {more} pairs."
