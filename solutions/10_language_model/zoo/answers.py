@@ -867,15 +867,12 @@ WRONG["generate"] += [
 WRONG["train_step"] += [
     (
         "TR19",
-        """def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Tensor, clip: float = 1.0) -> float:
-    inputs, targets = ids[:, :-1], ids[:, 1:]
-    optimizer.zero_grad()
-    logits = model(inputs)
-    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), clip)
-    optimizer.step()
-    return loss.item()
-""",
+        _STEP.replace(
+            "def train_step(model, optimizer, ids, clip=1.0):",
+            "def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Tensor, clip: float = 1.0) -> float:\n    inputs, targets = ids[:, :-1], ids[:, 1:]",
+        ).replace(
+            "    loss = next_token_loss(model(ids), ids)",
+            "    logits = model(inputs)\n    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())",
+        ),
     )
 ]

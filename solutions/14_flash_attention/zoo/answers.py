@@ -905,226 +905,107 @@ def merge_partial(a: Partial, b: Partial) -> Partial:
     ),
 ]
 
+_PLAIN_TILED_ATTENTION = """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
+    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
+    for start in range(0, t_q, block_size):
+        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
+        q_tile = q[:, :, rows]
+        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
+        l = torch.zeros_like(m)
+        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
+        for left in range(0, t_k, block_size):
+            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
+            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
+            if causal:
+                hidden = cols[None, :] > rows[:, None] + t_k - t_q
+                scores = scores.masked_fill(hidden, -torch.inf)
+            m_new = torch.maximum(m, scores.amax(dim=-1))
+            p = torch.exp(scores - m_new[..., None])
+            factor = torch.exp(m - m_new)
+            l = l * factor + p.sum(dim=-1)
+            o = o * factor[..., None] + p @ v[:, :, cols]
+            m = m_new
+        output[:, :, rows] = o / l[..., None]
+        logsumexp[:, :, rows] = m + l.log()
+    return output, logsumexp
+"""
 WRONG["tiled_attention"] += [
     (
         "TI23",
-        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
-    b, h, t_q, d = q.shape
-    t_k = k.shape[2]
-    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
-    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
-    for start in range(0, t_q, block_size):
-        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
-        q_tile = q[:, :, rows]
-        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
-        l = torch.zeros_like(m)
-        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
-        for left in range(0, t_k, block_size):
-            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
-            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
-            if causal:
-                hidden = cols[None, :] > rows[:, None] + t_k - t_q
-                scores = scores.masked_fill(hidden, -torch.inf)
-            m_new = torch.maximum(m, scores.amax(dim=-1))
-            p = torch.exp(scores - m_new[..., None])
-            factor = torch.exp(m - m_new)
-            l = l * factor + p.sum(dim=-1)
-            o = o * factor[..., None] + (p / p.sum(dim=-1, keepdim=True)) @ v[:, :, cols]
-            m = m_new
-        output[:, :, rows] = o / l[..., None]
-        logsumexp[:, :, rows] = m + l.log()
-    return output, logsumexp
-""",
+        _PLAIN_TILED_ATTENTION.replace(
+            "o = o * factor[..., None] + p @ v[:, :, cols]",
+            "o = o * factor[..., None] + (p / p.sum(dim=-1, keepdim=True)) @ v[:, :, cols]",
+        ),
     ),
     (
         "TI2",
-        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
-    b, h, t_q, d = q.shape
-    t_k = k.shape[2]
-    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
-    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
-    for start in range(0, t_q, block_size):
-        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
-        q_tile = q[:, :, rows]
-        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
-        l = torch.zeros_like(m)
-        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
-        for left in range(0, max(t_k - block_size + 1, 1), block_size):
-            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
-            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
-            if causal:
-                hidden = cols[None, :] > rows[:, None] + t_k - t_q
-                scores = scores.masked_fill(hidden, -torch.inf)
-            m_new = torch.maximum(m, scores.amax(dim=-1))
-            p = torch.exp(scores - m_new[..., None])
-            factor = torch.exp(m - m_new)
-            l = l * factor + p.sum(dim=-1)
-            o = o * factor[..., None] + p @ v[:, :, cols]
-            m = m_new
-        output[:, :, rows] = o / l[..., None]
-        logsumexp[:, :, rows] = m + l.log()
-    return output, logsumexp
-""",
+        _PLAIN_TILED_ATTENTION.replace(
+            "for left in range(0, t_k, block_size):", "for left in range(0, max(t_k - block_size + 1, 1), block_size):"
+        ),
     ),
     (
         "TI24",
-        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
-    b, h, t_q, d = q.shape
-    t_k = k.shape[2]
-    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
-    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
-    for start in range(0, t_q, block_size):
-        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
-        q_tile = q[:, :, rows]
-        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
-        l = torch.zeros_like(m)
-        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
-        for left in range(0, t_k, block_size):
-            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
-            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(v.shape[3])
-            if causal:
-                hidden = cols[None, :] > rows[:, None] + t_k - t_q
-                scores = scores.masked_fill(hidden, -torch.inf)
-            m_new = torch.maximum(m, scores.amax(dim=-1))
-            p = torch.exp(scores - m_new[..., None])
-            factor = torch.exp(m - m_new)
-            l = l * factor + p.sum(dim=-1)
-            o = o * factor[..., None] + p @ v[:, :, cols]
-            m = m_new
-        output[:, :, rows] = o / l[..., None]
-        logsumexp[:, :, rows] = m + l.log()
-    return output, logsumexp
-""",
+        _PLAIN_TILED_ATTENTION.replace(
+            "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)",
+            "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(v.shape[3])",
+        ),
     ),
     (
         "TI13",
-        """def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
-    b, h, t_q, d = q.shape
-    t_k = k.shape[2]
-    output = torch.empty(b, h, t_q, v.shape[3], dtype=q.dtype, device=q.device)
-    logsumexp = torch.empty(b, h, t_q, dtype=q.dtype, device=q.device)
-    for start in range(0, t_q, block_size):
-        rows = torch.arange(start, min(start + block_size, t_q), device=q.device)
-        q_tile = q[:, :, rows]
-        m = torch.full((b, h, len(rows)), -torch.inf, dtype=q.dtype, device=q.device)
-        l = torch.zeros_like(m)
-        o = torch.zeros(b, h, len(rows), v.shape[3], dtype=q.dtype, device=q.device)
-        for left in range(0, t_k, block_size):
-            cols = torch.arange(left, min(left + block_size, t_k), device=q.device)
-            scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)
-            if causal:
-                hidden = cols[None, :] > rows[:, None] + t_k - t_q
-                scores = scores.masked_fill(hidden, -torch.inf)
-            m_new = scores.amax(dim=-1)
-            p = torch.exp(scores - m_new[..., None])
-            factor = torch.exp(m - m_new)
-            l = l * factor + p.sum(dim=-1)
-            o = o * factor[..., None] + p @ v[:, :, cols]
-            m = m_new
-        output[:, :, rows] = o / l[..., None]
-        logsumexp[:, :, rows] = m + l.log()
-    return output, logsumexp
-""",
+        _PLAIN_TILED_ATTENTION.replace("m_new = torch.maximum(m, scores.amax(dim=-1))", "m_new = scores.amax(dim=-1)"),
     ),
 ]
 
+_PLAIN_TILED_ATTENTION_BACKWARD = """def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    d = (grad_output * output).sum(dim=-1)
+    for left in range(0, t_k, block_size):
+        c = slice(left, min(left + block_size, t_k))
+        for start in range(0, t_q, block_size):
+            r = slice(start, min(start + block_size, t_q))
+            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
+            if causal:
+                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
+                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
+            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
+            grad_s = p * (grad_p - d[:, :, r, None]) / root
+            grad_q[:, :, r] += grad_s @ k[:, :, c]
+            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
+            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
+    return grad_q, grad_k, grad_v
+"""
 WRONG["tiled_attention_backward"] += [
     (
         "FB20",
-        """def tiled_attention_backward(
-    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    d = (grad_output * output).sum(dim=-1)
-    for left in range(0, t_k, block_size):
-        c = slice(left, min(left + block_size, t_k))
-        for start in range(0, t_q, block_size):
-            r = slice(start, min(start + block_size, t_q))
-            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
-            if causal:
-                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
-                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
-            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
-            grad_s = p * (grad_p - d[:, :, r, None]) / root
-            grad_q[:, :, r] += grad_s @ k[:, :, c]
-            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
-            grad_v[:, :, c] += grad_s.mT @ grad_output[:, :, r]
-    return grad_q, grad_k, grad_v
-""",
+        _PLAIN_TILED_ATTENTION_BACKWARD.replace(
+            "grad_v[:, :, c] += p.mT @ grad_output[:, :, r]", "grad_v[:, :, c] += grad_s.mT @ grad_output[:, :, r]"
+        ),
     ),
     (
         "FB2",
-        """def tiled_attention_backward(
-    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    d = (grad_output * output).sum(dim=-1)
-    for left in range(0, t_k, block_size):
-        c = slice(left, min(left + block_size, t_k))
-        for start in range(0, t_q, block_size):
-            r = slice(start, min(start + block_size, t_q))
-            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
-            if causal:
-                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
-                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
-            p = p / p.sum(-1, keepdim=True).clamp_min(1e-30)
-            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
-            grad_s = p * (grad_p - d[:, :, r, None]) / root
-            grad_q[:, :, r] += grad_s @ k[:, :, c]
-            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
-            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
-    return grad_q, grad_k, grad_v
-""",
+        _PLAIN_TILED_ATTENTION_BACKWARD.replace(
+            "                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)",
+            "                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)\n            p = p / p.sum(-1, keepdim=True).clamp_min(1e-30)",
+        ),
     ),
     (
         "FB23",
-        """def tiled_attention_backward(
-    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    d = (grad_output * output).sum(dim=-1)
-    for left in range(0, t_k, block_size):
-        c = slice(left, min(left + block_size, t_k))
-        for start in range(0, t_q, block_size):
-            r = slice(start, min(start + block_size, t_q))
-            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])
-            if causal:
-                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
-                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
-            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
-            grad_s = (p * grad_p - d[:, :, r, None]) / root
-            grad_q[:, :, r] += grad_s @ k[:, :, c]
-            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
-            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
-    return grad_q, grad_k, grad_v
-""",
+        _PLAIN_TILED_ATTENTION_BACKWARD.replace(
+            "grad_s = p * (grad_p - d[:, :, r, None]) / root", "grad_s = (p * grad_p - d[:, :, r, None]) / root"
+        ),
     ),
     (
         "FB24",
-        """def tiled_attention_backward(
-    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    t_q, t_k, root = q.shape[2], k.shape[2], math.sqrt(q.shape[3])
-    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    d = (grad_output * output).sum(dim=-1)
-    for left in range(0, t_k, block_size):
-        c = slice(left, min(left + block_size, t_k))
-        for start in range(0, t_q, block_size):
-            r = slice(start, min(start + block_size, t_q))
-            p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root + logsumexp[:, :, r, None])
-            if causal:
-                row = torch.arange(r.start, r.stop, device=q.device)[:, None] + t_k - t_q
-                p = p.masked_fill(torch.arange(c.start, c.stop, device=q.device) > row, 0)
-            grad_p = grad_output[:, :, r] @ v[:, :, c].mT
-            grad_s = p * (grad_p - d[:, :, r, None]) / root
-            grad_q[:, :, r] += grad_s @ k[:, :, c]
-            grad_k[:, :, c] += grad_s.mT @ q[:, :, r]
-            grad_v[:, :, c] += p.mT @ grad_output[:, :, r]
-    return grad_q, grad_k, grad_v
-""",
+        _PLAIN_TILED_ATTENTION_BACKWARD.replace(
+            "p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])",
+            "p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root + logsumexp[:, :, r, None])",
+        ),
     ),
 ]
 

@@ -849,141 +849,69 @@ def triton_softmax(x: Tensor) -> Tensor:
     ),
 ]
 
+_PLAIN_TRITON_ATTENTION = """@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    first = tl.program_id(0) * QUERIES
+    head = tl.program_id(1)
+    rows = first + tl.arange(0, QUERIES)
+    feat = tl.arange(0, D)
+    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
+    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
+    m = tl.full((QUERIES,), float("-inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    o = tl.zeros((QUERIES, D), tl.float32)
+    end = t_k
+    if CAUSAL:
+        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
+    for start in range(0, end, KEYS):
+        cols = start + tl.arange(0, KEYS)
+        at = head * t_k * D + cols[:, None] * D + feat[None, :]
+        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
+        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
+        ok = cols[None, :] < t_k
+        if CAUSAL:
+            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
+        s = tl.where(ok, s, float("-inf"))
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        c = tl.exp(m - new)
+        l = l * c + tl.sum(p, 1)
+        o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")
+        m = new
+    tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    B, H, T_q, d = q.shape
+    out = torch.empty_like(q)
+    grid = (triton.cdiv(T_q, 32), B * H)
+    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
+    return out
+"""
 WRONG["triton_attention"] += [
     (
         "KN76",
-        """@triton.jit
-def attention_kernel(
-    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
-):
-    first = tl.program_id(0) * QUERIES
-    head = tl.program_id(1)
-    rows = first + tl.arange(0, QUERIES)
-    feat = tl.arange(0, D)
-    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
-    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
-    m = tl.full((QUERIES,), float("-inf"), tl.float32)
-    l = tl.zeros((QUERIES,), tl.float32)
-    o = tl.zeros((QUERIES, D), tl.float32)
-    end = t_k
-    if CAUSAL:
-        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
-    for start in range(0, end, KEYS):
-        cols = start + tl.arange(0, KEYS)
-        at = head * t_k * D + cols[:, None] * D + feat[None, :]
-        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
-        v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
-        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
-        ok = cols[None, :] < t_k
-        if CAUSAL:
-            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
-        s = tl.where(ok, s, float("-inf"))
-        new = tl.maximum(m, tl.max(s, 1))
-        p = tl.exp(s - new[:, None])
-        c = tl.exp(m - new)
-        l = l * c + tl.sum(p, 1)
-        o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")
-        m = new
-    tl.store(out + q_at, o / tl.sum(p, 1)[:, None], mask=rows[:, None] < t_q)
-
-
-def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    B, H, T_q, d = q.shape
-    out = torch.empty_like(q)
-    grid = (triton.cdiv(T_q, 32), B * H)
-    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
-    return out
-""",
+        _PLAIN_TRITON_ATTENTION.replace(
+            "tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)",
+            "tl.store(out + q_at, o / tl.sum(p, 1)[:, None], mask=rows[:, None] < t_q)",
+        ),
     ),
     (
         "KN75",
-        """@triton.jit
-def attention_kernel(
-    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
-):
-    first = tl.program_id(0) * QUERIES
-    head = tl.program_id(1)
-    rows = first + tl.arange(0, QUERIES)
-    feat = tl.arange(0, D)
-    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
-    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
-    m = tl.full((QUERIES,), float("-inf"), tl.float32)
-    l = tl.zeros((QUERIES,), tl.float32)
-    o = tl.zeros((QUERIES, D), tl.float32)
-    end = t_k
-    if CAUSAL:
-        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
-    for start in range(0, end, KEYS):
-        cols = start + tl.arange(0, KEYS)
-        at = head * t_k * D + cols[:, None] * D + feat[None, :]
-        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
-        v_tile = tl.load(v + at, mask=cols[:, None] < t_q, other=0.0).to(tl.float32)
-        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
-        ok = cols[None, :] < t_k
-        if CAUSAL:
-            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
-        s = tl.where(ok, s, float("-inf"))
-        new = tl.maximum(m, tl.max(s, 1))
-        p = tl.exp(s - new[:, None])
-        c = tl.exp(m - new)
-        l = l * c + tl.sum(p, 1)
-        o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")
-        m = new
-    tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)
-
-
-def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    B, H, T_q, d = q.shape
-    out = torch.empty_like(q)
-    grid = (triton.cdiv(T_q, 32), B * H)
-    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
-    return out
-""",
+        _PLAIN_TRITON_ATTENTION.replace(
+            "v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)",
+            "v_tile = tl.load(v + at, mask=cols[:, None] < t_q, other=0.0).to(tl.float32)",
+        ),
     ),
     (
         "KN74",
-        """@triton.jit
-def attention_kernel(
-    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
-):
-    first = tl.program_id(0) * QUERIES
-    head = tl.program_id(1)
-    rows = first + tl.arange(0, QUERIES)
-    feat = tl.arange(0, D)
-    q_at = head * t_q * D + rows[:, None] * D + feat[None, :]
-    q_tile = tl.load(q + q_at, mask=rows[:, None] < t_q, other=0.0).to(tl.float32)
-    m = tl.full((QUERIES,), float("-inf"), tl.float32)
-    l = tl.zeros((QUERIES,), tl.float32)
-    o = tl.zeros((QUERIES, D), tl.float32)
-    end = t_k
-    if CAUSAL:
-        end = tl.minimum(first + QUERIES, t_q) + t_k - t_q
-    for start in range(0, end, KEYS):
-        cols = start + tl.arange(0, KEYS)
-        at = head * t_k * D + cols[:, None] * D + feat[None, :]
-        k_tile = tl.load(k + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
-        v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)
-        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
-        ok = cols[None, :] < t_k
-        if CAUSAL:
-            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
-        s = tl.where(ok, s, float("-inf"))
-        new = tl.maximum(m, tl.max(s, 1))
-        p = tl.exp(s - new[:, None])
-        c = tl.exp(m - new)
-        l = l * c + tl.sum(p, 1)
-        o = o * c[:, None] + tl.dot(p, k_tile, input_precision="ieee")
-        m = new
-    tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)
-
-
-def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    B, H, T_q, d = q.shape
-    out = torch.empty_like(q)
-    grid = (triton.cdiv(T_q, 32), B * H)
-    attention_kernel[grid](q, k, v, out, T_q, k.shape[2], d**-0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
-    return out
-""",
+        _PLAIN_TRITON_ATTENTION.replace(
+            'o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")',
+            'o = o * c[:, None] + tl.dot(p, k_tile, input_precision="ieee")',
+        ),
     ),
 ]
 

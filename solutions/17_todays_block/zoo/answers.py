@@ -770,37 +770,7 @@ class LlamaBlock(nn.Module):
     )
 ]
 
-WRONG["GroupedQuerySelfAttention"] += [
-    (
-        "TB86",
-        """class GroupedQuerySelfAttention(nn.Module):
-    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
-        super().__init__()
-        if d_model % num_heads or num_heads % num_kv_heads or (d_model // num_heads) % 2:
-            raise ValueError("sizes do not fit")
-        self.h, self.n, self.e, self.base = num_heads, num_kv_heads, d_model // num_heads, base
-        self.w_q = nn.Linear(d_model, d_model, bias=False)
-        self.w_k = nn.Linear(d_model, self.n * self.e, bias=False)
-        self.w_v = nn.Linear(d_model, self.n * self.e, bias=False)
-        self.w_o = nn.Linear(d_model, d_model, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        b, t, d = x.shape
-        positions = torch.arange(t, device=x.device)
-        q = self.w_q(x).view(b, t, self.h, self.e).transpose(1, 2)
-        k = self.w_k(x).view(b, t, self.e, self.n).permute(0, 3, 1, 2)
-        v = self.w_v(x).view(b, t, self.n, self.e).transpose(1, 2)
-        q = apply_rope(q, positions, self.base)
-        k = apply_rope(k, positions, self.base)
-        k = k.repeat_interleave(self.h // self.n, dim=1)
-        v = v.repeat_interleave(self.h // self.n, dim=1)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
-""",
-    ),
-    (
-        "TB87",
-        """class GroupedQuerySelfAttention(nn.Module):
+_PLAIN_GROUPED = """class GroupedQuerySelfAttention(nn.Module):
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
         super().__init__()
         if d_model % num_heads or num_heads % num_kv_heads or (d_model // num_heads) % 2:
@@ -819,40 +789,34 @@ WRONG["GroupedQuerySelfAttention"] += [
         v = self.w_v(x).view(b, t, self.n, self.e).transpose(1, 2)
         q = apply_rope(q, positions, self.base)
         k = apply_rope(k, positions, self.base)
-        k = k[:, torch.arange(self.h) // self.n % self.n]
-        v = v[:, torch.arange(self.h) // self.n % self.n]
+        k = k.repeat_interleave(self.h // self.n, dim=1)
+        v = v.repeat_interleave(self.h // self.n, dim=1)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.w_o(y.transpose(1, 2).reshape(b, t, d))
-""",
+"""
+WRONG["GroupedQuerySelfAttention"] += [
+    (
+        "TB86",
+        _PLAIN_GROUPED.replace(
+            "k = self.w_k(x).view(b, t, self.n, self.e).transpose(1, 2)",
+            "k = self.w_k(x).view(b, t, self.e, self.n).permute(0, 3, 1, 2)",
+        ),
+    ),
+    (
+        "TB87",
+        _PLAIN_GROUPED.replace(
+            "        k = k.repeat_interleave(self.h // self.n, dim=1)\n        v = v.repeat_interleave(self.h // self.n, dim=1)",
+            "        k = k[:, torch.arange(self.h) // self.n % self.n]\n        v = v[:, torch.arange(self.h) // self.n % self.n]",
+        ),
     ),
 ]
 
 WRONG["GroupedQuerySelfAttention"] += [
     (
         "TB88",
-        """class GroupedQuerySelfAttention(nn.Module):
-    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
-        super().__init__()
-        if d_model % num_heads or num_heads % num_kv_heads or (d_model // num_heads) % 2:
-            raise ValueError("sizes do not fit")
-        self.h, self.n, self.e, self.base = num_heads, num_kv_heads, d_model // num_heads, base
-        self.w_q = nn.Linear(d_model, d_model, bias=False)
-        self.w_k = nn.Linear(d_model, self.n * self.e, bias=False)
-        self.w_v = nn.Linear(d_model, self.n * self.e, bias=False)
-        self.w_o = nn.Linear(d_model, d_model, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        b, t, d = x.shape
-        positions = torch.arange(t, device=x.device)
-        q = self.w_q(x).view(b, t, self.h, self.e).transpose(1, 2)
-        k = self.w_k(x).view(b, t, self.n, self.e).transpose(1, 2)
-        v = self.w_v(x).view(b, t, self.n, self.e).transpose(1, 2)
-        q = apply_rope(apply_rope(q, positions, self.base), positions, self.base)
-        k = apply_rope(k, positions, self.base)
-        k = k.repeat_interleave(self.h // self.n, dim=1)
-        v = v.repeat_interleave(self.h // self.n, dim=1)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.w_o(y.transpose(1, 2).reshape(b, t, d))
-""",
+        _PLAIN_GROUPED.replace(
+            "q = apply_rope(q, positions, self.base)",
+            "q = apply_rope(apply_rope(q, positions, self.base), positions, self.base)",
+        ),
     )
 ]
