@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
+from grader.worker.observe import observe
 from tests.conftest import ROOT
 from tests.live import from_cells
 
@@ -145,6 +147,28 @@ def test_triton_compiles_as_before_once_kernels_were_tried():
     for owner, members in zip(owners, before, strict=True):
         now = vars(owner)
         assert [name for name, value in members.items() if now.get(name) is not value] == []
+
+
+@pytest.mark.parametrize("name", open_course().exercises[LESSON])
+def test_the_course_s_own_kernels_give_on_arrays_what_they_give_in_the_interpreter(name):
+    """The solution on every case, each mistake on one; a mistake's number says on which."""
+    exercise = open_course().exercise(name)
+    cases = baseline_of(exercise, 0).cases
+    tried = [(references.reference(exercise), case) for case in cases]
+    for number, mistake in enumerate(exercise.mistakes):
+        tried.append((references.wrong(exercise, mistake), cases[number % len(cases)]))
+    for kernel, case in tried:
+        on_arrays, interpreted = observe(kernel, case, trusted=True), observe(kernel, case)
+        assert same_failure(on_arrays.failure) == same_failure(interpreted.failure)
+        assert on_arrays.parts.keys() == interpreted.parts.keys()
+        for part, one in on_arrays.parts.items():
+            other = interpreted.parts[part]
+            assert (one.kind, one.text) == (other.kind, other.text), (case.key, part)
+            np.testing.assert_array_equal(one.array, other.array, f"{case.key}: {part}", strict=True)
+
+
+def same_failure(failure):
+    return failure and (failure.type, failure.message, failure.line)
 
 
 HIDDEN = """

@@ -61,7 +61,8 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     ]
     before = tuple(inputs(case) for case in unwatched)
     expected = tuple(
-        with_readings(exercise, case, before[i], observe(reference, case)) for i, case in enumerate(unwatched)
+        with_readings(exercise, case, before[i], observe(reference, case, trusted=True))
+        for i, case in enumerate(unwatched)
     )
     for case, observation in zip(cases, expected, strict=True):
         if (observation.failure is None) != (case.raises is None):

@@ -47,6 +47,7 @@ def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     output.printed = ""
     try:
         run = _prepare(case)
+        run.trusted = trusted
         given = [
             (name, value)
             for name, value in leaves(run.named().items())

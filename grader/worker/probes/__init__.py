@@ -35,6 +35,7 @@ class Run:
     names: what the positional arguments are called where a gradient or a change is reported.
     watch: the groups of operations that a probe of BASIC watches for while the learner's code runs, and seen those
         that ran (see watch.py). Every other probe is watched from its beginning to its end by whoever calls it.
+    trusted: the candidate is the course's own code.
     """
 
     args: tuple
@@ -43,6 +44,7 @@ class Run:
     names: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
     seen: Seen = field(default_factory=Seen)
+    trusted: bool = False
 
     def named(self) -> dict[str, Any]:
         names = [*self.names, *(f"argument {i + 1}" for i in range(len(self.names), len(self.args)))]

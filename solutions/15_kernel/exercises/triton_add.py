@@ -47,7 +47,7 @@ class triton_add:
                 **HALF,
             )
         title = f"{MANY:,} entries"
-        yield case("many", title, normal(rng, (MANY,), (MANY,)), show=False, reading=one_block)
+        yield case("many", title, normal(rng, (MANY,), (MANY,)), show=False, costly=True, reading=one_block)
 
     hints = (
         "Which entries belong to program 0, and which to program 1? What do the last program's last lanes have?",
