@@ -30,7 +30,7 @@ from grader.judging.outcomes import PROOF
 from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
 from grader.util.words import pluralize
-from grader.worker.observe import failure_from
+from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation, Tensor
 
 MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course
@@ -149,7 +149,8 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
             wrong = references.wrong(exercise, mistake)
         except AuthorError:
             continue  # among what _patches says
-        observations = tuple(LiveObject(exercise.name, wrong).observe_all(baseline.cases))
+        with same_random_state():
+            observations = tuple(observe(wrong, case, trusted=True) for case in baseline.cases)
         baseline.diagnosis.keep(number, observations)
         observed.append((number, mistake, observations))
     return observed
