@@ -20,7 +20,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import LiveObject
 from grader.notebook.target import Target
 from grader.util.libraries import explain_error, require
-from grader.worker.observe import failure_from, same_random_state
+from grader.worker.observe import default_modes, failure_from, same_random_state
 from grader.worker.values import Failure
 
 verdicts: dict[str, tuple[object, Any]] = {}  # exercise -> the key of the code and the verdict of its last check
@@ -230,17 +230,9 @@ def _replace_globals(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _restore_state() -> Iterator[None]:
-    """Leaves random states, thread settings and torch's modes as the learner had them; what judges makes its tensors as grading does, in
-    float32 on the CPU."""
+    """Judges in torch's default modes, as grading does, and leaves them, random states and thread settings as the learner had them."""
     torch = sys.modules.get("torch")
-    with contextlib.ExitStack() as state:
-        state.enter_context(same_random_state())
-        if torch is not None:
-            state.enter_context(torch.enable_grad())
-            state.callback(torch.set_default_dtype, torch.get_default_dtype())
-            torch.set_default_dtype(torch.float32)
-            if torch.get_default_device().type != "cpu":
-                state.enter_context(torch.device("cpu"))
-            if torch.cuda.is_initialized():
-                state.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+    with same_random_state(), default_modes(), contextlib.ExitStack() as state:
+        if torch is not None and torch.cuda.is_initialized():
+            state.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
         yield

@@ -170,6 +170,23 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
                 torch.set_num_threads(threads)
 
 
+@contextlib.contextmanager
+def default_modes() -> Iterator[None]:
+    """For so long, torch's modes are those of a new process, whatever a cell has set for good: gradients are recorded, new tensors are
+    float32 on the CPU, and nothing is cast to another type by itself."""
+    torch: Any = sys.modules.get("torch")
+    with contextlib.ExitStack() as modes:
+        if torch is not None:
+            modes.enter_context(torch.inference_mode(False))
+            modes.enter_context(torch.enable_grad())
+            modes.enter_context(torch.autocast("cpu", enabled=False))
+            modes.callback(torch.set_default_dtype, torch.get_default_dtype())
+            torch.set_default_dtype(torch.float32)
+            if torch.get_default_device().type != "cpu":
+                modes.enter_context(torch.device("cpu"))
+        yield
+
+
 def failure_from(error: BaseException) -> Failure:
     """Describes what a learner's code raised, by the learner's own line and the shapes at hand there."""
     try:

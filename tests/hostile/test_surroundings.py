@@ -45,6 +45,24 @@ def test_torch_s_default_dtype_is_as_it_was_for_the_next(monkeypatch, tmp_path):
     assert [found[name].status for name in ("double", "row_sums")] == ["passed", "passed"]
 
 
+def test_modes_that_a_cell_sets_for_good_are_not_the_judge_s(monkeypatch, tmp_path):
+    """As in the notebook, where a check judges in the default ones: else a right answer fails that passed there."""
+    cell = """import torch
+torch.set_grad_enabled(False)
+torch.set_default_dtype(torch.float64)
+torch.set_default_device("meta")
+torch.autocast("cpu").__enter__()
+def double(x):
+    x = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+    assert (2 * x).requires_grad and torch.zeros(1).dtype == torch.float32 and torch.zeros(1).device.type == "cpu"
+    assert torch.ones(1, 1).matmul(torch.ones(1, 1)).dtype == torch.float32
+    return (2 * x).detach().numpy()
+"""
+    with Sandbox(timeout_s=5, torch=True) as sandbox:
+        found = verdicts(monkeypatch, tmp_path, sandbox, cell)
+    assert found["double"].status == "passed", found["double"].headline
+
+
 def test_what_an_honest_answer_leaves_is_no_change():
     around = ProcessState()
     np.linalg.norm(np.random.default_rng(0).normal(size=3))

@@ -244,10 +244,14 @@ def test_a_learner_s_default_device_and_type_change_no_verdict(name):
     right = from_cells(name, references.solution_text(open_course(), name)).obj
     torch.set_default_device("meta")
     torch.set_default_dtype(torch.float64)
+    cast = torch.autocast("cpu")
+    cast.__enter__()
     try:
         assert check(right).verdict.status == "passed"
         assert (torch.get_default_device().type, torch.get_default_dtype()) == ("meta", torch.float64)
+        assert torch.is_autocast_enabled("cpu")
     finally:
+        cast.__exit__(None, None, None)
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
 
