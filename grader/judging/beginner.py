@@ -116,6 +116,21 @@ def _overwritten_before_backward(facts: Facts) -> str | None:
     )
 
 
+def _another_meaning(facts: Facts) -> str | None:
+    """One of Python's own functions whose name the notebook has given to something else, in the line that raised."""
+    slip = facts.on_line("rebound")
+    if (
+        not slip
+        or not facts.failure
+        or facts.failure.type not in ("TypeError", "ValueError", "AxisError", "IndexError")
+    ):
+        return None
+    return (
+        f"`{slip.name}` is not Python's own here: `{slip.other}` has given it another meaning. Choose another name, or import one by "
+        "one what you need."
+    )
+
+
 def _waits_for_input(facts: Facts) -> str | None:
     stopped = facts.failure and (facts.failure.kind == "timeout" or facts.on_line("input"))
     if not stopped or not facts.slip("input"):
@@ -308,6 +323,7 @@ def _same_in_order(expected: Sequence[Part], results: Sequence[Part], order: Seq
 
 Rule = Callable[[Facts], str | None]
 READ: Iterable[Rule] = (
+    _another_meaning,
     _nothing_returned,
     _return_in_loop,
     _waits_for_input,

@@ -256,7 +256,10 @@ def _of_calls(error: _Error) -> str:
             "without another call."
         )
     if error.says(r"^NameError|^UnboundLocalError"):
-        return "Cells run once, from top to bottom: is the name bound above, spelled this way, and not only inside another function?"
+        return (
+            "Cells run once, from top to bottom: is the name bound above, in a cell that comes to its end, spelled this way, and not only "
+            "inside another function?"
+        )
     return ""
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from grader.notebook import reach
@@ -74,7 +75,7 @@ class CellHistory:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(text) | self.defined_by(cell_id or "")
+        names = defined_names(text) | reach.names_run(text).keys() | self.defined_by(cell_id or "")
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
@@ -84,7 +85,7 @@ class CellHistory:
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
-        defines = defined_names(text)
+        defines = defined_names(text) | reach.names_run(text).keys()
         failure = failure_from(error) if error is not None else None
         absences = self._absences(text)
         for name, earlier_value in self._before.items():
@@ -99,7 +100,8 @@ class CellHistory:
                     self.absences[name] = Absence(absences[name], graded)
             elif earlier is not None:
                 self.absences[name] = earlier
-            if not replaced and (failure is not None or name not in defines):
+            # A module is the same whichever cell imported it.
+            if not replaced and (failure is not None or name not in defines) and type(earlier_value) is not ModuleType:
                 self.stale[name] = StaleDefinition(failure, earlier_value, defines)
         self._before = {}
         if cell_id:
@@ -113,7 +115,7 @@ class CellHistory:
         tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
-        absences = {}
+        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in reach.names_run(text).items()}
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
             why = why or self._ends(statement, names.now - bound)

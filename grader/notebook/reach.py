@@ -14,7 +14,12 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-ABSENT = "Grading reads the notebook alone: copy the code of that file into a cell, in place of the import."
+from grader.source.definitions import MAX_CODE, parse
+from grader.source.dependencies import IMPORTS
+from grader.source.magics import file_run
+from grader.source.scopes import names_of
+
+ABSENT = "Grading reads the notebook alone: copy the code of that file into a cell."
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -88,6 +93,18 @@ def own_file(module_name: str) -> str:
     file = next((each for each in places if isinstance(each, str) and os.path.isfile(each)), "")
     place = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir)) if file else os.pardir
     return "" if place.startswith(os.pardir) else place.removesuffix(f"{os.sep}__init__.py")
+
+
+def names_run(text: str) -> dict[str, str]:
+    """The names that a `%run` in a cell takes from a file of the learner's, without what that imports, and that file."""
+    file = file_run(text)
+    try:
+        with open(file, encoding="utf-8") as code:
+            tree = parse(code.read(MAX_CODE))
+    except (OSError, ValueError):
+        return {}
+    statements = [one for one in tree.body if not isinstance(one, IMPORTS)] if tree is not None else []
+    return {name: file for one in statements for name in names_of(one).binds}
 
 
 def imported_files(*objects: Any) -> list[str]:

@@ -16,9 +16,15 @@ KEEPS_BODY = ("time", "timeit", "capture", "prun")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
 _LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]*]+\s*\?\??\s*)$")
 _TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")
+_RUN = re.compile(r"^\s*%run\s+(?:-\w+\s+)*(\S+)", re.MULTILINE)
 _TARGETS = re.compile(r"[\w.\[\], ]+")
 # Possessive, and a string that does not end reaches to the line's end: no place of a line is read twice.
 _STRING = re.compile(r"'''|\"\"\"|'(?:\\.?|[^'\\])*+'?|\"(?:\\.?|[^\"\\])*+\"?|#.*|[()\[\]{}]")
+
+
+def file_run(text: str) -> str:
+    """The file that the last `%run` of a cell names; '' where it has none."""
+    return next(reversed(_RUN.findall(text)), "")
 
 
 def without_magics(text: str) -> str:

@@ -6,12 +6,16 @@ A fact is no verdict: judging/beginner.py says which of them explains what was o
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from grader.source.definitions import code_lines, parse
+from grader.source.scopes import names_of
 
 MOST = 40  # of one exercise
+STARS = {"numpy", "torch"}  # modules that have functions of the names of Python's own
+IN_STARS = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}  # which
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
 _TURNING = ("transpose", "swapaxes")
@@ -32,7 +36,8 @@ class Slip(NamedTuple):
           'overwrites' (something is changed in place),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
           own max, min or sorted), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
-          'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
+          'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like), 'rebound' (one of
+          Python's own functions is called that a cell has given another meaning; name: which, other: the first line of what did).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; transposed: whether it is transposed there.
     """
@@ -62,7 +67,7 @@ class _SlipReader:
     """One definition, beside the text of its cell."""
 
     def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
-        self._lines = lines
+        self._lines, self._cells = lines, cells
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
             alias.asname or alias.name
@@ -159,12 +164,20 @@ class _SlipReader:
             yield self._slip("calls", node, called)
         if called == "input":
             yield self._slip("input", node)
+        if hasattr(builtins, called) and (other := self._rebinding(called)):
+            yield self._slip("rebound", node, called)._replace(other=other)
         if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
             yield self._slip("compares", node)
         if owner.partition(".")[0] in self._numpy:
             yield self._slip("numpy", node, called)
         if in_forward and _is_layer(node) and function != "Parameter":
             yield self._slip("layer in forward", node, called)
+
+    def _rebinding(self, name: str) -> str:
+        """The first line of the last statement that gives one of Python's own names another meaning; '' where none does."""
+        statements = [node for cell in self._cells for node in (*_top(cell, name), *_top(cell, "import *"))]
+        lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
+        return lines[-1][:100] if lines else ""
 
     def _raise(self, node: ast.Raise) -> Slip:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -174,6 +187,12 @@ class _SlipReader:
         number = getattr(node, "lineno", 1)
         line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
         return Slip(kind, line[:300], number, name[:100])
+
+
+def _rebinds(statement: ast.stmt, name: str) -> bool:
+    if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+        return statement.module in STARS and name in IN_STARS or (statement.module, name) == ("math", "pow")
+    return name in names_of(statement).binds
 
 
 def _is_layer(node: ast.AST) -> bool:

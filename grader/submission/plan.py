@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from grader.source.definitions import defined_names, first_line, normalize, parse, used_names
 from grader.source.dependencies import Effects
-from grader.source.magics import without_magics
+from grader.source.magics import file_run, without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
 from grader.util.names import printable
@@ -157,6 +157,7 @@ class _Overlay:
         self.defined_names = cache(defined_names)  # parsing is what takes time
         self.cells: list[RunCell] = []
         self.meant: dict[str, list[int]] = {}  # positions of the cells that are meant for an exercise
+        self.files_run: dict[int, str] = {}  # by the positions of cells, the file that a `%run` in them names
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
 
@@ -222,6 +223,7 @@ class _Overlay:
         if text.strip():
             if cell.role == "exercise":
                 self.meant.setdefault(cell.exercise, []).append(len(self.cells))
+                self.files_run[len(self.cells)] = file_run(cell.text)
             self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
 
     def _lay_given(self, end: int) -> None:
@@ -303,7 +305,12 @@ class _Overlay:
 
     def _absent(self, name: str) -> str:
         if name in self.meant:
-            return f"{name} is missing: {self.cells[self.meant[name][-1]].label} should define it and does not."
+            place = self.meant[name][-1]
+            cell, file = self.cells[place].label, printable(self.files_run[place])
+            if file:
+                copy_it = "Grading reads the notebook alone: copy the code of that file into the cell."
+                return f"{name} is missing: {cell} runs `{file}`. {copy_it}"
+            return f"{name} is missing: {cell} should define it and does not."
         at = self.pristine.by_exercise.get(name)
         lines = self.pristine.cells[at].text.splitlines() if at is not None else []
         begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")

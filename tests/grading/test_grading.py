@@ -272,6 +272,15 @@ def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):
     assert not any("whose check fails" in detail for detail in double.details)
 
 
+def test_an_exercise_that_needs_one_whose_cell_failed_says_so(graded):
+    report = graded(
+        toy.solved(double="from mine import double", row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2")
+    )
+    double, row_sums, _ = report.lessons[0].verdicts
+    assert double.headline.endswith("No module named 'mine'")
+    assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
+
+
 def test_an_exercise_with_a_mistake_of_its_own_is_not_led_to_another(graded):
     report = graded(
         toy.solved(

@@ -246,6 +246,23 @@ def test_whole_rows_are_spoken_of_where_an_array_is_the_only_index(line, advice)
     assert advice in said and "queries" not in said
 
 
+RIGHT_ROWS = "def softmax_rows(scores):\n    e = np.exp(scores - max(scores.max(axis=1), 0.5))\n    return e / e.sum(axis=1, keepdims=True)\n"
+
+
+@pytest.mark.parametrize(
+    "before, says",
+    [
+        ("from numpy import *", "`max` is not Python's own here: `from numpy import *` has given it another meaning."),
+        ("max = 3", "`max` is not Python's own here: `max = 3` has given it another meaning."),
+        ("from math import *", ""),
+    ],
+)
+def test_one_of_python_s_functions_that_is_something_else_is_told(before, says):
+    text = f"{before}\n" + RIGHT_ROWS
+    verdict = judge(open_course().exercise("softmax_rows"), from_cells("softmax_rows", text))
+    assert verdict.slip.startswith(says) and ("another meaning" in verdict.slip) == bool(says)
+
+
 def test_no_einsum_is_blamed_where_there_is_none():
     error = "ValueError: operands could not be broadcast together with remapped shapes [original->remapped]: (2,3,2,5) (2,5,6)"
     assert "In einsum" in advised_on("out = np.einsum('bqk,bkd->bqd', w, v)", error)

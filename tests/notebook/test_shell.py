@@ -565,7 +565,7 @@ def test_a_name_that_another_cell_defines_too_is_read_from_there_again(cells):
 
 
 OWN_FILE = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)\n"
-ALONE = "Grading reads the notebook alone: copy the code of that file into a cell, in place of the import."
+ALONE = "Grading reads the notebook alone: copy the code of that file into a cell."
 IMPORTED = {
     "in its own cell": (["from helpers import largest\n" + HELPED], "`softmax_rows` needs `helpers.py`."),
     "in another cell": (["from helpers import largest", HELPED], "`largest` needs `helpers.py`."),
@@ -600,6 +600,28 @@ def test_a_file_beside_the_notebook_is_not_there_in_grading(cells, tmp_path, mon
     )
     cells.run(OWN_FILE)
     cells.run(HELPED)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+def test_a_file_that_a_cell_runs_is_not_there_in_grading(cells, tmp_path):
+    (tmp_path / "helpers.py").write_text("import numpy as np\n" + RIGHT)
+    cells.run("%run helpers.py")
+    said = cells.run("check(softmax_rows)")
+    assert said.startswith("ERROR: softmax_rows") and f"`softmax_rows` needs `helpers.py`. {ALONE}" in said
+    cells.run(RIGHT)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    notebook = open_course().pristine("01_three_tokens")
+    cell = next(cell for cell in notebook["cells"] if cell["id"] == "exercise-softmax_rows")
+    cell["source"] = "%run -i helpers.py"
+    (tmp_path / "01_three_tokens.ipynb").write_text(workspace.encode(notebook))
+    report = grade_submission(open_course(), tmp_path / "01_three_tokens.ipynb", exercises=["softmax_rows"])
+    headline = report.lessons[0].verdicts[0].headline
+    assert "runs `helpers.py`. Grading reads the notebook alone: copy the code of that file into the cell." in headline
+
+
+def test_a_cell_that_fails_before_it_imports_numpy_again_leaves_numpy_as_it_was(cells):
+    cells.run(RIGHT)
+    cells.run("import no_such_module\nimport numpy as np", raises=True)
     assert cells.run("check(softmax_rows)").startswith("PASSED")
 
 
