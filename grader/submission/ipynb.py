@@ -94,6 +94,7 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
         numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
         what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
         notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    notes += _exercises_without_code(content)
     version = _version(content)
     cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
     lesson = _metadata(content).get("lesson")
@@ -102,6 +103,12 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
 
 def code_cells(content: Any) -> list[NotebookCell] | None:
     """The code cells of parsed JSON, of notebook format 3 too; None where it has no list of cells."""
+    cells = _cells(content)
+    return None if cells is None else [_cell(number, cell) for number, cell in cells if cell.get("cell_type") == "code"]
+
+
+def _cells(content: Any) -> list[tuple[int, dict[str, Any]]] | None:
+    """The cells of every type, with their numbers."""
     if not isinstance(content, dict):
         return None
     cells = content.get("cells")
@@ -111,8 +118,17 @@ def code_cells(content: Any) -> list[NotebookCell] | None:
             return None
         inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
         cells = [cell for group in inside if isinstance(group, list) for cell in group]
-    code = [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
-    return [_cell(number, cell) for number, cell in code if cell.get("cell_type") == "code"]
+    return [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
+
+
+def _exercises_without_code(content: Any) -> list[str]:
+    """A sentence for each exercise's cell that has become Markdown or plain text, as a key pressed by mistake makes it."""
+    others = [_cell(number, cell) for number, cell in _cells(content) or () if cell.get("cell_type") != "code"]
+    return [
+        f"Cell {cell.number}, that of {cell.exercise}, is no code cell any more and is not run: make it one again (Esc, then Y)."
+        for cell in others
+        if cell.role == "exercise" and cell.exercise.isidentifier()
+    ]
 
 
 def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell], list[NotebookCell]]:

@@ -163,7 +163,8 @@ class _Overlay:
 
     def plan(self) -> Plan:
         if numbers := [str(cell.number) for cell, text in self.plain if text.split() != cell.text.split()]:
-            self.notes.append(f"Magics and shell commands are not run while grading (cell {', '.join(numbers[:20])}).")
+            cells = f"cell{'s' * (len(numbers) > 1)} {', '.join(numbers[:20])}"
+            self.notes.append(f"Magics and shell commands are not run while grading ({cells}).")
         # Learners run cells out of order; the imports come first wherever theirs stand.
         others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
         self._lay_given(next(others, len(self.pristine.cells)))
@@ -192,6 +193,7 @@ class _Overlay:
             added = self._additions(text)
             if added:
                 self._own(cell, added)
+            if added and at is not None:
                 self.notes.append(
                     f"Cell {cell.number} belongs to the lesson: the course's copy ran, followed by the lines that were added."
                 )

@@ -100,7 +100,21 @@ class Submission:
                 plan = empty_plan(lesson, names, trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
             plan = replace(empty_plan(lesson, names, error.what), notes=(str(error),))
-        return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
+        return replace(plan, notes=(*self.notes.get(lesson, ()), *self._of_others(lesson, file), *plan.notes))
+
+    def _of_others(self, lesson: str, file: _File | None) -> list[str]:
+        """A sentence for each lesson of which a lesson's notebook has most answers, too, and of which nothing else was handed in."""
+        if file is None or file.notebook is None:
+            return []
+        own, notes = file.notebook.defines - _pristine(self.course, lesson).given_names, []
+        for other in set(self.course.lessons()) - self.chosen.keys():
+            answers = [name for name in self.course.exercises[other] if name in own]
+            if len(answers) > max(1, len(self.course.exercises[other]) // 2):
+                listed = ", ".join(answers)
+                notes.append(
+                    f"{file.place} has answers of lesson {other}, too, which count in a notebook of its own: {listed}."
+                )
+        return sorted(notes)
 
     def _trouble(self, lesson: str) -> _File:
         """What stands for a lesson whose notebook is absent or cannot be read."""

@@ -46,6 +46,28 @@ def test_the_solved_lesson_runs_given_cells_and_exercises_in_order(tmp_path):
     assert plan.notes == ()
 
 
+def test_another_lesson_s_answers_in_a_notebook_are_a_note(tmp_path, monkeypatch):
+    monkeypatch.undo()  # of the toy course there is one lesson
+    course = open_course()
+    content, other = course.pristine("06_masks"), course.pristine("07_multi_head_attention")
+    content["cells"] += [cell for cell in other["cells"] if cell["cell_type"] == "code"]
+    submission = read_submission(course, toy.write(tmp_path / "06_masks.ipynb", content))
+    assert submission.plan("06_masks").notes == (
+        "06_masks.ipynb has answers of lesson 07_multi_head_attention, too, which count in a notebook of its own: "
+        f"{', '.join(course.exercises['07_multi_head_attention'])}.",
+    )
+
+
+def test_an_exercise_s_cell_that_became_markdown_is_a_note(tmp_path):
+    content = toy.solved()
+    number, cell = next((n, c) for n, c in enumerate(content["cells"], 1) if c["id"] == "exercise-double")
+    cell["cell_type"] = "markdown"
+    plan = plan_of(tmp_path, content)
+    assert "double" not in plan.owners
+    says = f"Cell {number}, that of double, is no code cell any more and is not run: make it one again (Esc, then Y)."
+    assert plan.notes == (says,)
+
+
 def test_given_cells_come_from_the_course(tmp_path):
     content = toy.solved()
     content["cells"][3]["source"] = "OFFSET = 100"
@@ -541,7 +563,8 @@ def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, mo
 
 def test_of_many_notes_the_first_are_kept(tmp_path):
     content = toy.solved()
-    content["cells"] += [toy.code(f"extra = {i}", role="given") for i in range(1_000)]
+    text = {**toy.code("text", "exercise", "double"), "cell_type": "markdown"}
+    content["cells"] += [text] * 1_000
     notes = plan_of(tmp_path, content).notes
     assert len(notes) == 20 and notes[0].startswith("Cell ") and notes[-1] == "There are 981 more notes like these."
 
