@@ -209,7 +209,7 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
         every = sorted({t for by_length in taken.values() for t in by_length})
         ax.set_xticks(every, [f"{t:,}" for t in every])
         ax.minorticks_off()
-        ax.set(xlabel="tokens T", ylabel=unit)
+        ax.set(xlabel="tokens T, as far as a call stays short", ylabel=unit)
         ax.set_title(what)
         ax.legend(
             frameon=False, fontsize=8.5, loc="lower right", title="slope of the last three points", title_fontsize=8.5
