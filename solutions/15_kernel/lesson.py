@@ -415,8 +415,8 @@ if passed(triton_attention):
 
 # %% [markdown]
 # The course's kernel moves {{ mine.bytes / 2**20:.1f; 4 < it < 6 }} MiB, {{ tiled.bytes / mine.bytes:.0f; it >= 8 }} times less than
-# the tiles in PyTorch. That is more than each tensor once, because every program reads K and V anew (lesson 14: more queries a tile
-# move less).
+# the tiles in PyTorch. That is more than each tensor once, because every program reads K and V anew (lesson 14: more queries in a
+# tile, less traffic).
 #
 # ## Would a GPU take it?
 #
