@@ -73,7 +73,7 @@ for t in range(8, 14):
 #
 # @wrong
 #
-# 6.67 is the logarithm to base 2: the same surprise, counted in *bits*.
+# If you got 6.67: that is the logarithm to base 2, the same surprise counted in *bits*.
 
 # %% [markdown]
 # ## First a model without any attention
@@ -162,7 +162,7 @@ if passed(next_token_loss):
 # %% [markdown]
 # ## The model
 #
-# Here is the whole model, and five characters on their way through it:
+# Here is the whole model, and five characters on their way through it (with seven of the 102 logits each):
 
 # %% role="demo"
 figures.language_model.model_parts("If the", [number_of[c] for c in "If th"], d_model=128, vocabulary=len(characters))
@@ -273,10 +273,9 @@ if passed(LanguageModel) and passed(next_token_loss):
 # %% [markdown]
 # ## One step of training
 #
-# A step moves all parameters a little, so that the loss on one batch falls. One unusual batch may have huge gradients and
-# throw the model off course; **gradient clipping** prevents that: all gradients together are shrunk until their common norm
-# is at most a limit. And a loss that is handed back as a tensor keeps its whole graph, so that a list of a thousand losses
-# fills the memory.
+# A step moves all parameters a little, so that the loss on one batch falls. One unusual batch may have huge gradients and throw the
+# model off course; **gradient clipping** guards against that: all gradients together are shrunk until their common norm is at most a
+# limit. And a loss that is handed back as a tensor keeps its graph alive, so that a list of a thousand takes hundreds of megabytes.
 
 # %% [markdown]
 # @exercise train_step
@@ -372,8 +371,8 @@ check(generate)
 # %% [markdown]
 # ## A minute of training
 #
-# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. The loss
-# wants a row of logits for every id and ignores the last, so `Reader` adds a row of zeros.
+# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. Your loss expects a row of
+# logits for each id and ignores the last row, so `Reader` appends zeros.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -432,9 +431,9 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(f"{steps:,} steps of {1000 * min(tried.values()):.0f} ms on {torch.get_num_threads()} of the threads here")
 
 # %% [markdown]
-# Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training, the **warm-up**, it
-# rises, because AdamW's step sizes depend on running means over the past batches, and at first there are few. Then it
-# falls to 0 along half a cosine, so that the model can settle.
+# Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training, the **warm-up**, it rises, because
+# the step sizes of AdamW, a variant of lesson 04's Adam that also shrinks the weights, depend on running means over the past batches
+# (`betas`), and at first there are few. Then it falls to 0 along half a cosine, so that the model can settle.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -463,13 +462,13 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 #
 # @answer
 #
-# {{ final:.2f; it < bigram - 0.2 }} nats after {{ history[-1][0]:,d; it > 100 }} steps of the course's own run: a perplexity
-# of {{ math.exp(final):.1f; it < 9 }}. Where a minute is 400 steps, the text has short words at best; where it is 2,000,
-# many real words and the look of sentences and code. It means nothing.
+# {{ final:.2f; it < bigram - 0.2 }} nats after {{ history[-1][0]:,d; it > 100 }} steps of the course's own run: a perplexity of
+# {{ math.exp(final):.1f; it < 9 }}. In 400 steps the text gets short words at best, in 2,000 many real words and the look of
+# sentences and code.
 #
 # @wrong
 #
-# No model gets near 0: a reader who knows everything about a text is still surprised by what its author chose.
+# No model gets near 0: even a perfect reader cannot know which word the author will choose.
 
 # %% role="payoff" exercise="generate"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -490,10 +489,9 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(write(model))
 
 # %% [markdown]
-# The held-out text is easier: even the bigram's loss is {{ seen - bigram:.2f; it > 0.1 }} lower there. So compare the gains
-# over the bigram: {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on
-# the held-out text.
-# A model that knew the training text by heart would gain far more there.
+# The held-out text is easier: even the bigram's loss is {{ seen - bigram:.2f; it > 0.1 }} lower there. So compare the gains over the
+# bigram: {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out
+# text. Had the model learned the training text by heart, the first gain would be far larger.
 #
 # What is left to learn? The folded cell asks for each character of a held-out sentence, with the 64 before it:
 
@@ -612,7 +610,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # output layer (Press and Wolf 2017). Its tokens are pieces of words, about 50,000 of them. So its loss cannot be compared
 # with ours, unless the loss of a whole text is divided by its number of characters.
 #
-# Ours has most of its parameters in its blocks. In a small GPT-2, the embedding matrix alone takes a third:
+# Our vocabulary is small, and nine tenths of the parameters are in the blocks. In the smallest GPT-2, the embedding matrix takes a
+# third:
 
 # %% role="demo"
 layers, width, tokens, places = 12, 768, 50_257, 1024  # the smallest GPT-2

@@ -202,7 +202,7 @@ def word_alignment(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]]
 def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
     """Share of words that came out right, by name and number of noun phrases; longest: the longest sentences of the training."""
     fig, (ax,) = panels(1, width=7.2, height=3.6)
-    for (name, row), style, color in zip(shares.items(), ("o-", "s--"), ("orange", "blue"), strict=True):
+    for (name, row), style, color in zip(shares.items(), ("o-", "s--"), ("blue", "vermillion"), strict=True):
         ax.plot(list(row), list(row.values()), style, markersize=5, color=COLOURS[color], label=name)
     counts = list(next(iter(shares.values())))
     ax.axvspan(longest + 0.5, counts[-1] + 0.3, color="#EFEFEF", zorder=0)

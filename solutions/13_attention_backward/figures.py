@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
 
-_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (4.7, 2.4), (9.2, 2.4), (12.5, 2.4), (10.7, 0.0)
+_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (4.7, 2.4), (8.1, 2.4), (11.4, 2.4), (9.6, 0.0)
 _BOXES = (
     (_Q, "queries Q", "T_q × d_k"),
     (_K, "keys K", "T_k × d_k"),
@@ -21,22 +21,22 @@ _BOXES = (
 _GRADIENTS = (
     ("dQ", (3.3, 3.66), "dS K / √d_k"),
     ("dK", (3.3, 1.14), "dSᵀ Q / √d_k"),
-    ("dS", (6.95, 1.8), "W ⊙ (dW − each\nrow's weighted mean)"),
-    ("dW", (10.85, 1.98), "dO Vᵀ"),
-    ("dV", (12.75, 1.15), "Wᵀ dO"),
+    ("dS", (6.4, 1.62), "W ⊙ (dW − each\nrow's weighted mean)"),
+    ("dW", (9.75, 1.98), "dO Vᵀ"),
+    ("dV", (11.68, 1.15), "Wᵀ dO"),
 )
 
 
 def road_back(solved: bool) -> None:
     """The three steps of attention and their gradients, which run the other way; solved: with the formulas that were derived."""
-    fig, (ax,) = panels(1, width=9.4, height=3.9)
+    fig, (ax,) = panels(1, width=8.7, height=3.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.1, 14.7), ylim=(-0.6, 4.1))
+    ax.set(xlim=(-0.1, 13.6), ylim=(-0.6, 4.1))
     forward, back = COLOURS["blue"], COLOURS["vermillion"]
     for (x, y), name, shape in _BOXES:
         _box(ax, x, y)
         ax.text(x, y + 0.16, name, ha="center", va="center", fontsize=11, weight="bold")
-        ax.text(x, y - 0.22, shape, ha="center", va="center", fontsize=9, color="#555555")
+        ax.text(x, y - 0.22, shape, ha="center", va="center", fontsize=10.5, color="#555555")
     for start, end in ((_S, _W), (_W, _O)):
         _arrow(ax, (start[0] + 0.95, start[1] + 0.17), (end[0] - 0.95, end[1] + 0.17), forward)
         _arrow(ax, (end[0] - 0.95, end[1] - 0.17), (start[0] + 0.95, start[1] - 0.17), back)
@@ -44,15 +44,16 @@ def road_back(solved: bool) -> None:
     _arrow(ax, (3.75, 2.98), (1.85, 3.62), back)
     _arrow(ax, (1.85, 1.44), (3.75, 2.08), forward)
     _arrow(ax, (3.75, 1.82), (1.85, 1.18), back)
-    _arrow(ax, (11.15, 0.5), (12.05, 1.87), forward)
-    _arrow(ax, (12.4, 1.87), (11.5, 0.5), back)
-    _arrow(ax, (14.55, 2.23), (13.45, 2.23), back)
-    for x, y, step in ((6.95, 2.83, "softmax"), (10.85, 2.83, "O = W V"), (2.2, 2.4, "S = Q Kᵀ / √d_k")):
+    _arrow(ax, (10.05, 0.5), (10.95, 1.87), forward)
+    _arrow(ax, (11.3, 1.87), (10.4, 0.5), back)
+    _arrow(ax, (13.45, 2.23), (12.35, 2.23), back)
+    for x, y, step in ((6.4, 2.83, "softmax"), (9.75, 2.83, "O = W V"), (2.2, 2.4, "S = Q Kᵀ / √d_k")):
         ax.text(x, y, step, ha="center", va="center", color=forward)
     for name, (x, y), formula in _GRADIENTS:
         said = f"{name} = {formula if solved else '?'}"
+        y += 0.36 if name == "dS" and not solved else 0  # one line instead of two
         ax.text(x, y, said, ha="center", va="center", color=back, linespacing=1.35, fontsize=10 if solved else 12)
-    ax.text(14.0, 1.93, "dO: given", ha="center", va="center", color=back)
+    ax.text(12.95, 1.93, "dO: given", ha="center", va="center", color=back)
     ax.text(-0.05, -0.35, "forward", color=forward, weight="bold")
     ax.text(1.35, -0.35, "backward", color=back, weight="bold")
     ax.set_title("Every step forward has a step back" if solved else "Given dO: which gradients follow?")

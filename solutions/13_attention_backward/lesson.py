@@ -6,9 +6,9 @@
 # **Before this lesson:** matrix products and transposes; partial derivatives and the chain rule; softmax (lesson 02),
 # attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
-# In lesson 05 one call of torch computed every gradient. Here you compute them yourself, in NumPy. You will see how an
-# error changes a query so that it fits the right key better next time, and at which weights attention stops learning.
-# And you will build a test that finds a wrong gradient without reading the code.
+# In lesson 05 one call of torch computed every gradient. Here you compute them yourself, in NumPy. You will see how an error changes
+# a query so that it fits the right key better next time, and at which weights a score stops learning. And you will build a test that
+# finds a wrong gradient without reading the code.
 
 # %% role="given"
 import numpy as np
@@ -47,8 +47,8 @@ print("weights of 'was':", weights[1].round(4), "  output:", output[1].round(4))
 # ## What a gradient says
 #
 # A **loss** L is one number that says how wrong the outputs are. The **gradient** of an array X holds the derivatives ∂L/∂x, one for
-# each entry x. We write **dX** for it, as code usually does. dX has the shape of X, and each entry says **how much the loss grows when
-# that entry of X grows**, per unit of growth and for small changes. A negative entry means that the loss falls.
+# each entry x. We write **dX** for it. dX has the shape of X, and each entry says **how much the loss grows when that entry of X
+# grows**, per unit of growth and for small changes. A negative entry means that the loss falls.
 #
 # Training wants the loss to fall, so **gradient descent** moves each number *against* its gradient: *x* − learning rate · *dx*.
 # The minus sign belongs to this step and never to the gradient.
@@ -60,9 +60,9 @@ print("weights of 'was':", weights[1].round(4), "  output:", output[1].round(4))
 grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, place should shrink; was: place should shrink
 
 # %% [markdown]
-# Attention takes three steps: a product, a softmax, a product. **Backpropagation** goes through them in reverse, from dO on. At each step
-# it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? You will derive each
-# gradient that has a question mark here.
+# Attention takes three steps: a product, a softmax, a product. **Backpropagation** goes through them in reverse, from dO on. At each
+# step it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? Each gradient
+# with a question mark is derived below, three of them by you.
 
 # %% role="demo"
 figures.attention_backward.road_back(solved=False)
@@ -70,8 +70,8 @@ figures.attention_backward.road_back(solved=False)
 # %% [markdown]
 # ## First, a way to measure
 #
-# A gradient can be measured. Move one number of the input up by a small step h, move it down by h, and divide the difference of the
-# two losses by the distance 2h:
+# Move one number of the input up by a small step h, move it down by h, and divide the difference of the two losses by the distance
+# 2h:
 #
 # $$dx \approx \frac{L(x + h) - L(x - h)}{2h}$$
 #
@@ -116,7 +116,7 @@ check(numerical_gradient)
 #
 # $$O_{ic} = \sum_j W_{ij} V_{jc}$$
 #
-# Every query *i* uses the value of key *j*, each with its own weight. The chain rule adds up all the paths from it to the loss:
+# Every query *i* uses the value of key *j*, each with its own weight. The chain rule adds up all paths from that value to the loss:
 #
 # $$dV_{jc} = \sum_i W_{ij}\,dO_{ic}$$
 #
@@ -155,16 +155,25 @@ if passed(numerical_gradient):
 #
 # For *it* and *animal* this is −1 · 2 + 1 · 0 = −2.
 #
-# Both are cases of one rule (Goodfellow, Bengio and Courville 2016, section 6.5). For a product C = A B, **dA = dC Bᵀ** and
-# **dB = Aᵀ dC**. Often the shapes leave only one order. But where T_q = T_k, W dO fits as well as Wᵀ dO, and only the indices
-# tell you which one is right. When in doubt, write down the sum.
+# Both are cases of one rule (Goodfellow, Bengio and Courville 2016, section 6.5). For a product C = A B, **dA = dC Bᵀ** and **dB = Aᵀ
+# dC**. Often the shapes leave only one order. But where T_q = T_k, W dO fits as well as Wᵀ dO, and only the indices tell you which
+# one is right.
 #
 # ## Backward through softmax
 #
-# The weights of a query cannot change independently, because they sum to 1. How do they move together? Take one row with scores *s* and
-# weights *p*, and raise one score $s_j$ by a tiny ε. Its exponential grows by the factor 1 + ε. It has the share $p_j$ of the sum, so
-# the sum grows by the factor $1+εp_j$. Dividing by that takes the share $εp_j$ from every weight, to first order: weight *i* loses
-# $εp_jp_i$. Weight *j* alone gains $εp_j$ as well. So we have lesson 04's **Jacobian**:
+# The weights of a query cannot change independently, because they sum to 1. How do they move together? Take the row (½, ¼, ¼), and
+# raise its first score by 0.01:
+
+# %% role="demo" tags=["nbval-check-output"]
+row = np.log([0.5, 0.25, 0.25])
+gained = softmax(row + [0.01, 0, 0]) - softmax(row)
+print("what each weight gains, divided by the step:", (gained / 0.01).round(3))
+
+# %% [markdown]
+# The first weight gains ½ · ½ of the step, and each other loses ½ · ¼. Why? Raise one score $s_j$ of a row with weights *p* by a tiny
+# ε. Its exponential grows by the factor 1 + ε. It is the share $p_j$ of the sum, so the sum grows by the factor $1+εp_j$. Dividing by
+# the larger sum costs every weight the share $εp_j$, to first order: weight *i* loses $εp_jp_i$. Weight *j* alone gains $εp_j$ as
+# well. So we have lesson 04's **Jacobian**:
 #
 # $$\frac{\partial p_i}{\partial s_j} = p_i(\delta_{ij} - p_j) \quad \delta_{ij} = 1 \text{ where } i = j\text{, else } 0$$
 #
@@ -246,7 +255,7 @@ if passed(softmax_backward):
     assert np.allclose(grad_scores, [[-0.5, 0.5, 0], [-0.125, 0.375, -0.25]])
 
 # %% [markdown]
-# ### Where attention stops learning
+# ### Where scores stop learning
 #
 # The formula multiplies by the weight, so a small weight lets only a small gradient through. A weight near 1 has the same effect. Take
 # two keys with weights *w* and 1 − *w*, and g = (1, 0). The weighted mean is *w*, and the first score's gradient is *w* · (1 − *w*).
@@ -260,8 +269,8 @@ if passed(softmax_backward):
     assert np.isclose(passed_on.max(), 0.25) and passed_on[0] == passed_on[-1] == 0
 
 # %% [markdown]
-# At a weight of 0 or 1 nothing gets through, however wrong the output is: the row is saturated (lesson 04). For the same reason
-# a mask needs no line of its own in the backward pass: a hidden score has weight 0, and so its gradient is 0.
+# At a weight of 0 or 1 nothing reaches the score, however wrong the output is; near 1 the whole row is saturated (lesson 04). So a
+# mask needs no line of its own in the backward pass: a hidden score has weight 0, and gradient 0.
 #
 # ## Backward through the scores
 #
@@ -269,7 +278,7 @@ if passed(softmax_backward):
 #
 # $$S_{ij} = \frac{1}{\sqrt{d_k}}\sum_a Q_{ia}K_{ja}$$
 #
-# Both gradients are left to you. Which scores does one entry of Q reach, and which does one of K? Write down the two sums, then two
+# Both gradients are yours. Which scores does one entry of Q reach, and which does one of K? Write down the two sums, then two
 # products of matrices.
 
 # %% [markdown]
@@ -278,8 +287,7 @@ if passed(softmax_backward):
 # `q` (..., T_q, d_k), `k` (..., T_k, d_k), `v` (..., T_k, d_v), `grad_output` (..., T_q, d_v)
 # → `(grad_q, grad_k, grad_v)`, each with the shape of its input
 #
-# Leading dimensions may be any; scores may be in the thousands. You may call your `softmax_backward`, or write its formula into
-# this function.
+# Leading dimensions may be any; scores may be in the thousands. You may call your `softmax_backward`.
 
 # %% role="exercise" exercise="attention_backward"
 def attention_backward(
@@ -328,13 +336,13 @@ if passed(attention_backward):
     assert path[-1][0] > 0.9 and path[10][0] - path[0][0] > path[-1][0] - path[10][0]
 
 # %% [markdown]
-# *Tired* falls, too: as *animal* gains, the row's mean sinks below −1 ({{ means[10]:.2f; it < -1.4 }} after ten steps). Then the
-# row saturates.
+# *Tired* falls, too: as *animal* gains, the row's mean sinks below −1 (−{{ -means[10]:.2f; it > 1.4 }} after ten steps). Then the row
+# saturates.
 #
 # ## Which gradient is wrong?
 #
-# Fast GPU programs (*kernels*) do not use autograd inside. People write their backward passes by hand, and make mistakes, such as the
-# one reported in deeplearning4j/libnd4j#440. You can now check such a pass, even for a layer that you never derived.
+# Fast GPU programs (*kernels*) do not use autograd inside. People write their backward passes by hand, and make mistakes. You can now
+# check such a pass, even for a layer that you never derived.
 
 # %% [markdown]
 # @exercise wrong_gradients
@@ -420,8 +428,8 @@ if passed(wrong_gradients) and passed(softmax_backward) and passed(attention_bac
     assert found == {"A": [0], "B": [1], "C": [2], "yours": []}
 
 # %% [markdown]
-# Your test found all three, and nothing wrong with your own `attention_backward`. The one in libnd4j#440 is
-# a relative of A's:
+# Your test found all three, and nothing wrong with your own `attention_backward`. A published one, deeplearning4j/libnd4j#440, is a
+# relative of A's:
 
 # %% role="demo"
 explain("GB5")
@@ -586,7 +594,7 @@ if passed(softmax_backward):
 # | values V | (…, T_k, d_v) | dV = Wᵀ dO |
 # | weights W | (…, T_q, T_k) | dW = dO Vᵀ |
 # | scores S | (…, T_q, T_k) | dS = W ⊙ (dW − weighted mean of each row) |
-# | queries Q, keys K | (…, T_q, d_k), (…, T_k, d_k) | your answers in `attention_backward` |
+# | queries Q, keys K | (…, T_q, d_k), (…, T_k, d_k) | dQ = dS K / √d_k, dK = dSᵀ Q / √d_k |
 
 # %% [markdown]
 # @teaching

@@ -193,7 +193,7 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
     slopes, said = {}, []
     for ax, at, what, unit in (
         (axes[0], 0, "Peak memory: from T² to T", "MiB"),
-        (axes[1], 1, "Processor time on one thread: T² remains", "seconds"),
+        (axes[1], 1, "Processor time on one thread: about T²", "seconds"),
     ):
         for way, by_length in taken.items():
             lengths = np.array(list(by_length))
@@ -209,7 +209,7 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
         every = sorted({t for by_length in taken.values() for t in by_length})
         ax.set_xticks(every, [f"{t:,}" for t in every])
         ax.minorticks_off()
-        ax.set(xlabel="tokens T", ylabel=unit)
+        ax.set(xlabel="tokens T, as far as a call stays short", ylabel=unit)
         ax.set_title(what)
         ax.legend(
             frameon=False, fontsize=8.5, loc="lower right", title="slope of the last three points", title_fontsize=8.5
@@ -227,14 +227,14 @@ def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float
     ax.axhline(once, color=_FUSED, linestyle=":")
     ax.loglog(held, moved, color=_TILES, marker="o", markersize=5)
     for x, y, number in zip(held, moved, queries, strict=True):
-        to, side = ((6, 5), "left") if x > 192 else ((-6, -11), "right")
+        to, side = ((6, 5), "left") if x > 163 else ((-6, -11), "right")
         ax.annotate(f"{number:,}", (x, y), to, textcoords="offset points", fontsize=9, color=_TILES, ha=side)
-    ax.axvline(192, color=COLOURS["grey"], linewidth=1)
+    ax.axvline(163, color=COLOURS["grey"], linewidth=1)
     for x, y, said, colour in (
         (21, 1.7, "so many queries in\na tile of 64 keys", _TILES),
-        (205, 9.4, f"three kernels (lesson 11): {kernels:.1f} MiB", _EAGER),
+        (175, 9.4, f"three kernels (lesson 11): {kernels:.1f} MiB", _EAGER),
         (21, 0.55, f"q, k, v and output once: {once:.1f} MiB", _FUSED),
-        (205, 26, "192 KB, one processor\nof an A100", "#555555"),
+        (175, 24, "163 KB, what a program\ncan have on an A100", "#555555"),
     ):
         ax.text(x, y, said, color=colour, fontsize=9, va="bottom", linespacing=1.3)
     ax.set(xlabel="fast memory for one tile, KB", ylabel="traffic of one head, MiB", ylim=(0.35, 50), xlim=(20, 1000))

@@ -6,9 +6,9 @@
 # **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 11 (memory traffic and the
 # fused operator). One further part needs lesson 13.
 #
-# In lesson 11 you called `F.scaled_dot_product_attention`, and the T × T matrix of scores disappeared from memory. In this
-# lesson you write the operator's algorithm yourself, **FlashAttention** (Dao et al. 2022), in plain PyTorch. Nothing is left
-# out or approximated; only the order of the computation changes. (Rabe and Staats had used the idea in 2021, to save memory alone.)
+# In lesson 11 you called `F.scaled_dot_product_attention`, and the T × T matrix of scores disappeared from memory. In this lesson you
+# write the operator's algorithm yourself, **FlashAttention** (Dao et al. 2022), in plain PyTorch. Nothing is approximated; only the
+# order of the computation changes. (Rabe and Staats had used the idea in 2021, to save memory alone.)
 
 # %% role="given" tags=["hide-input"]
 import itertools
@@ -36,8 +36,9 @@ for t in (1_024, 8_192, 131_072):
     print(f"{t:7,} tokens: the score matrices take {matrix / 2**30:8,.2f} GiB, the output {output / 2**30:.2f} GiB")
 
 # %% [markdown]
-# Nobody needs the **score matrix** itself. But softmax seems to force it into memory. The weight of a key is exp(score)
-# divided by a sum over *all* keys of the row, so not even the first weight is known until the last score has been computed.
+# Nobody needs the **score matrix** itself. But softmax seems to force it into memory. The weight of a key is exp(score) divided by a
+# sum over *all* keys of the row, so not even the first weight is known until the last score has been computed. (One row at a time
+# would need only T scores. But then all of K and V is read again for every query. The end of the lesson counts what that costs.)
 #
 # ## One row in two tiles, by hand
 #
@@ -56,7 +57,7 @@ for t in (1_024, 8_192, 131_072):
 #
 # - the largest score **m** = ln 2,
 # - the sum **l** = Σ exp(score − m) = 1 + ½ = 1½,
-# - the weighted values **o** = Σ exp(score − m) · value = 1 · 4 + ½ · 8 = 8, *not yet divided*.
+# - the weighted values **o** (the *accumulator*) = Σ exp(score − m) · value = 1 · 4 + ½ · 8 = 8, *not yet divided*.
 #
 # For the second tile they are m = ln 4, l = 1 + ¼ = 1¼ and o = 1 · 2 + ¼ · 0 = 2. We call such a triple a **partial result**.
 
@@ -81,9 +82,9 @@ values = torch.tensor([4.0, 8.0, 2.0, 0.0])
 figures.flash_attention.two_tiles(scores.numpy(), values.numpy(), words=["cat", "sat", "mat", "because"])
 
 # %% [markdown]
-# The reason fits on one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). So when the maximum changes, we can multiply
-# the *sum* by that factor and no longer need its terms. This is **online softmax** (Milakov and Gimelshein 2018, section 3). As a loop
-# over tiles of one score each, it never holds a list of scores:
+# The reason fits on one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). So when the maximum changes, we can
+# multiply the *sum* by that factor and no longer need its terms. This is **online softmax** (Milakov and Gimelshein 2018, section 3).
+# As a loop over tiles of one score each:
 
 # %% role="demo" tags=["nbval-check-output"]
 m, l, o = -math.inf, 0.0, 0.0
@@ -95,8 +96,6 @@ for score, value in zip(scores.tolist(), values.tolist()):
 assert abs(o / l - 3) < 1e-6
 
 # %% [markdown]
-# Before the first key, the triple is (−∞, 0, 0): the partial result over no keys.
-#
 # In your first exercise you merge any two partial results, for many queries at once. One case needs care. With a mask, a query may see
 # no key of a tile. If that is so on both sides, the difference of the maxima is −∞ − (−∞), which is NaN.
 
@@ -136,8 +135,7 @@ def merge_partial(a: Partial, b: Partial) -> Partial:
 check(merge_partial)
 
 # %% [markdown]
-# Merging pays at once. The folded cell cuts 512 shuffled keys into pieces, merges these one after the other and in pairs like a
-# tournament, and compares with softmax over all keys.
+# The folded cell cuts 512 shuffled keys into pieces, merges these in a row and in pairs, and compares with softmax over all keys.
 
 # %% role="payoff" exercise="merge_partial" tags=["hide-input"]
 if passed(merge_partial):
@@ -209,10 +207,9 @@ assert (computed, masked) == (36, 8)
 # causal mask T_k ≥ T_q; without one, T_q > T_k is allowed. Write it without the mask first, check, then add the mask: two `arange`s
 # give a tile's positions. Use `merge_partial` or the loop's update from above.
 #
-# **No tensor that your code makes, masks included, may have T_q · T_k numbers or more for an item and head, and keys are taken tile by
-# tile.** The check watches every tensor and names the line; its texts are longer than d_k and d_v and several times
-# as long as `block_size`. Skipping tiles of the future is up to you.
-# `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
+# **No tensor that your code makes, masks included, may have T_q · T_k numbers or more for an item and head, and keys are taken tile
+# by tile.** The check watches every tensor and names the line; its texts are several times as long as `block_size`. Skipping tiles of
+# the future is up to you. `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
 def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
@@ -258,7 +255,7 @@ check(tiled_attention)
 # %% [markdown]
 # ## Is it exact, and does it save memory?
 #
-# First the numbers, against PyTorch's own operator. The lengths are no multiples of the tile size, and the mask is lesson 06's.
+# First the numbers, against PyTorch's own operator. The lengths are no multiples of the tile size.
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
@@ -272,8 +269,8 @@ if passed(tiled_attention):
         assert gap < 1e-5
 
 # %% [markdown]
-# Then the memory. **Eager attention** computes the whole score matrix. The folded cell defines it, a class that keeps the size of the
-# largest tensor, and `peak_and_time`, which follows all allocations by PyTorch's profiler.
+# Then the memory. **Eager attention** computes the whole score matrix. The folded cell defines it, `Largest` for the largest tensor,
+# and `peak_and_time`, which follows all allocations.
 
 # %% role="demo" tags=["hide-input"]
 class Largest(TorchDispatchMode):
@@ -338,10 +335,10 @@ if passed(tiled_attention):
     assert slopes["eager attention"] > 1.9 > 1.2 > slopes["your tiles"] and 380 < eager < 400 and eager > 20 * tiles
 
 # %% [markdown]
-# At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles hold
-# {{ tiles:.0f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since every pair of a query and
-# a key that it may see has its score. (Eager attention's time grows faster: its matrices outgrow the caches, and take new memory. The
-# fused operator's loop is compiled.)
+# At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles
+# hold {{ tiles:.1f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since each query
+# needs a score for each key that it may see. (Eager attention's time grows faster: its matrices outgrow the caches, and take new
+# memory. Yours grows more slowly: in short texts the loop itself costs. The fused operator's loop is compiled.)
 #
 # Now the length that looked hopeless, 131,072 tokens. In float32 the score matrix of one head would take 64 GiB. Here its last 1,024
 # queries look at all the keys:
@@ -359,9 +356,10 @@ if passed(tiled_attention):
 # %% [markdown]
 # ## Which tile fits, and why it matters
 #
-# On a GPU tiles save time as well, because attention waits for memory (lesson 11), and a tile of scores that is used up in fast memory
-# never travels. An A100 has 108 processors. Each has 192 KB of on-chip memory (**SRAM**), and all of these together move about 19 TB/s. The
-# **main memory (HBM)** moves 1.5 to 2.0 TB/s (Dao et al. 2022, section 2.1). What fits into 192 KB?
+# On a GPU tiles save time as well, because attention waits for memory (lesson 11), and a tile of scores that is used up in fast
+# memory never travels. An A100 has 108 processors. Each has 192 KB of on-chip memory (**SRAM**), of which one program can have 163,
+# and all of these together move about 19 TB/s. The **main memory (HBM)** moves 1.5 to 2.0 TB/s (Dao et al. 2022, section 2.1). What
+# fits into 163 KB?
 
 # %% role="demo" tags=["nbval-check-output"]
 def held(queries, keys, d=64):
@@ -369,12 +367,13 @@ def held(queries, keys, d=64):
     return 2 * d * (queries + 2 * keys) + 4 * queries * d + 4 * queries * keys  # q, k, v; o; scores
 
 
-for tile in (32, 64, 128, 256):
-    print(f"tiles of {tile:3} queries and {tile:3} keys: {held(tile, tile) / 1024:3.0f} KB")
-assert held(128, 128) < 192 * 1024 < held(256, 256)
+for queries, keys in ((32, 32), (64, 64), (128, 128), (256, 64), (256, 256)):
+    print(f"tiles of {queries:3} queries and {keys:3} keys: {held(queries, keys) / 1024:3.0f} KB")
+assert held(128, 128) < 163 * 1024 < held(256, 64)  # 163 KB: CUDA C++ Programming Guide, compute capability 8.0
 
 # %% [markdown]
-# Tiles of 128 × 128 fit, 256 × 256 do not. FlashAttention-2's code takes 128 × 128 at this head size.
+# Tiles of 128 × 128 fit, 256 × 64 do not. FlashAttention-2's code takes 128 × 128 at this head size; 256 × 64 was 85% slower, says a
+# comment there, "because of register spilling".
 #
 # Lesson 11 counted the best case: q, k and v are read once. Here the two loops decide how often.
 
@@ -410,15 +409,15 @@ figures.flash_attention.traffic(
 assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t, d, 1024) == once
 
 # %% [markdown]
-# Tiles alone save nothing: with 16 queries a tile, K and V travel so often that lesson 11's three kernels move less. With 128 queries
-# and 64 keys the tiles move {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less than these. With all queries in one
-# tile we are at lesson 11's best case.
+# Tiles alone save nothing: with 16 queries a tile, K and V travel so often that lesson 11's three kernels move less. One query at a
+# time moves {{ traffic(t, d, 1) / three_kernels:.0f; it > 20 }} times as much as these, and tiles of 128 queries and 64 keys
+# {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less. With all queries in one tile we are at lesson 11's best case.
 #
-# So the size of the fast memory decides, and the room is best given to queries. Say that it holds M numbers, and that a tile has about d
-# keys. Then q, o and the scores of one query are d numbers each, and there is room for about M / d queries. (The sides of a square
-# tile grow like √M.) So K and V, T · d numbers each, are read about T · d / M times: the traffic grows like **T² d² / M**.
-# Dao et al. prove this, and that no exact algorithm does better over the whole range of M from d to T · d (2022, theorem 2,
-# proposition 3). Algorithms designed by such counts are **IO-aware**.
+# So the size of the fast memory decides, and the room is best given to queries. Say that it holds M numbers, and that a tile has
+# about d keys. Then q, o and the scores of one query are d numbers each, and there is room for about M / d queries. So K and V, T · d
+# numbers each, are read about T · d / M times: the traffic grows like **T² d² / M**. Dao et al. prove this, and that no exact
+# algorithm's traffic grows more slowly for all M from d to T · d (2022, theorem 2, proposition 3). Algorithms designed by such counts
+# are **IO-aware**.
 #
 # Now read the two programs that open lesson 11 again (Dao et al. 2022, figure 2: GPT-2 medium, 64 texts of 1,024 tokens, 16 heads). One
 # matrix of T² numbers takes {{ 64 * 16 * 1024**2 * 2 / 1e9:.2f; 2.1 < it < 2.2 }} GB there. The standard program's 40.3 GB are
@@ -570,10 +569,10 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # anyone who writes such code, or tests it: five slips, and the rows that catch each of them.
 
 # %% [markdown]
-# One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: its loop runs from the last
-# tile of keys to the first, so the first may be empty. To avoid NaN, the code set the *kept* maximum of an empty tile to 0. When
-# all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The maximum may be replaced by 0
-# where it is subtracted, but the maximum that is kept must stay −∞.
+# One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: its loop runs from the last tile of
+# keys to the first, so the first may be empty. To avoid NaN, the code set the *kept* maximum of an empty tile to 0. When all later
+# scores were far below 0, they vanished in exp, and whole heads came out as zeros. (The code below returns 0 / 0, NaN.) The maximum
+# may be replaced by 0 where it is subtracted, but the maximum that is kept must stay −∞.
 #
 # Now break online softmax on purpose. Four slips are easy to make:
 #

@@ -278,7 +278,7 @@ def newest_run(bench: Any) -> dict[str, Any] | None:
 
 def speed_in_words(run: Mapping[str, Any] | None) -> str:
     """Some sentences on such a run: the kernel beside the other two ways, at the longest text that all three could take, and beside
-    FlashAttention-2, where lesson 11 has timed that on the same shape."""
+    torch's FlashAttention-2, where lesson 11 has timed that on the same shape."""
     ways = run["ms"] if run else {}
     lengths = [t for t in ways.get("eager", ()) if not any(isinstance(each[t], str) for each in ways.values())]
     if run is None or not lengths:
@@ -293,7 +293,7 @@ def speed_in_words(run: Mapping[str, Any] | None) -> str:
     flash = run.get("backends", {}).get("FLASH_ATTENTION", "not timed")
     if at is None or isinstance(flash, str):
         return told
-    return f"{told} With FlashAttention-2 (lesson 11, {LESSON_11:,} tokens) the ratio is {at / flash:.1f}."
+    return f"{told} With {LESSON_11:,} tokens it takes {at / flash:.1f} times as long as lesson 11's `FLASH_ATTENTION`."
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -368,6 +368,43 @@ def rows(count: int, n: int, block: int) -> None:
         fig,
         alt=f"{count} rows of {block} lanes, one program a row. The first {n} lanes have the offsets of their row; "
         "the others, hatched, have those of the next one.",
+    )
+
+
+def tile(program: int, rows: int, columns: int, block: int) -> None:
+    """The offsets of one tile: block rows of a matrix of rows · columns entries, as a column of offsets plus a row of them."""
+    fig, (ax,) = panels(1, width=7.6, height=0.5 * block + 2.3)
+    ax.set_axis_off()
+    first = program * block
+    edge = {"facecolor": "white", "edgecolor": "#9A9A9A"}
+    for row in range(first, first + block):
+        y = row - first
+        ax.text(-0.3, y + 0.5, f"row {row}", ha="right", va="center", fontsize=10, color=_INK)
+        ax.add_patch(_box(0.04, y + 0.06, 0.92, 0.88, **edge))
+        ax.text(0.5, y + 0.5, str(row * columns), ha="center", va="center", fontsize=10.5)
+        for column in range(columns):
+            _lane(ax, 2 + column, y, str(row * columns + column), program, row < rows)
+    for column in range(columns):
+        ax.add_patch(_box(2.04 + column, -1.44, 0.92, 0.88, **edge))
+        ax.text(2.5 + column, -1.0, str(column), ha="center", va="center", fontsize=10.5)
+    ax.text(0.5, -1.0, "+", ha="center", va="center", fontsize=15, color=_INK)
+    ax.text(0.5, block + 0.4, f"rows[:, None] * {columns}", ha="center", va="center", fontsize=9.5, color=_INK)
+    ax.text(2 + columns / 2, -1.85, "columns[None, :]", ha="center", va="center", fontsize=9.5, color=_INK)
+    ax.text(2 + columns / 2, block + 0.4, "offsets", ha="center", va="center", fontsize=9.5, color=_INK)
+    beyond = first + block - rows
+    if beyond > 0:
+        said = f"beyond the {rows} rows:\nmasked, rows[:, None] < {rows}"
+        ax.text(2.3 + columns, block - beyond / 2, said, ha="left", va="center", fontsize=9.5, color=_INK)
+    ax.set(xlim=(-1.4, columns + 5.6), ylim=(block + 0.8, -2.2))
+    ax.set_title("A column plus a row: one offset for each lane of the tile")
+    table = "; ".join(
+        f"row {row}: {', '.join(str(row * columns + column) for column in range(columns))}"
+        for row in range(first, first + block)
+    )
+    show(
+        fig,
+        alt=f"A column of row numbers times {columns}, plus the row 0 to {columns - 1}, makes the offsets of program {program}. {table}. "
+        f"The rows from {rows} on, hatched, are beyond the matrix and masked.",
     )
 
 
@@ -450,7 +487,11 @@ def speed(run: Mapping[str, Any] | None) -> None:
         rate.loglog(list(curve), [_tflops(t, ms) for t, ms in curve.items()], **look)
     if "roofline" in run:
         top = run["roofline"]["roof"][0] / 1000
-        rate.axhline(top, color="black", linestyle="--", linewidth=1.2, label="the roof of arithmetic")
+        rate.axhline(top, color="black", linestyle="--", linewidth=1.2)
+        said = "the highest rate that lesson 11 reached"
+        rate.annotate(
+            said, (0.98, top), (0, -4), rate.get_yaxis_transform(), "offset points", ha="right", va="top", fontsize=9
+        )
     for one in (ax, rate):
         lengths = sorted({int(t) for by_length in run["ms"].values() for t in by_length})
         one.set_xticks(lengths, [f"{t:,}" for t in lengths])
@@ -458,7 +499,9 @@ def speed(run: Mapping[str, Any] | None) -> None:
         one.set_xlabel("tokens T")
     ax.legend(frameon=False)
     ax.set(ylabel="milliseconds", title="Time")
-    rate.legend(frameon=False, fontsize=8.5)
+    ticks = [n * 10**power for power in range(4) for n in (1, 2, 5)]
+    rate.set_yticks([one for one in ticks if rate.get_ylim()[0] <= one <= rate.get_ylim()[1]])
+    rate.yaxis.set_major_formatter("{x:,.0f}")
     rate.set(ylabel="TFLOP/s of visible scores", title="Eager waits for memory at every T")
     fig.suptitle(f"{run.get('title', run['machine'])}; {run['shape']}", fontsize=11)
     said = "; ".join(

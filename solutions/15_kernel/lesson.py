@@ -86,7 +86,8 @@ print(figures.kernel.where(triton))
 # A kernel is started many times at once. Each of these runs is a **program** (or *program instance*), and all together are the
 # **grid**. All programs run the same lines. Each asks for its own number, `tl.program_id(0)`, and finds from that its part of the work.
 #
-# That part is a **block**: entries that a program handles at once, a power of two of them. One place of a block is a **lane**.
+# That part is a **block**: the entries that a program handles at once. Their number is a power of two. One place of a block is a
+# **lane**.
 #
 # A kernel does not get tensors. In place of `x` it gets a **pointer**, the address of x's first entry. Memory is one long row of
 # entries, and `x + 3` points to the entry three places further on. The 3 is an **offset**. A pointer knows no shape, and no end.
@@ -146,9 +147,9 @@ if kernels_run:
 #
 # `x`, `y`, two tensors of one shape, any number of entries from 1 on → `x + y`
 #
-# Write the kernel, and the Python function that makes an empty output, chooses block and grid, and launches. That one may read shapes, make
-# empty tensors and take views, and do no arithmetic. `triton.cdiv(a, b)` is a / b, rounded up. Lanes beyond the end must be masked in
-# every load and store: the check looks at each address.
+# Write the kernel, and the Python function that makes an empty output, chooses block and grid, and launches. The function may read
+# shapes, make empty tensors and take views, and does no arithmetic on tensors. `triton.cdiv(a, b)` is a / b, rounded up. Lanes beyond
+# the end must be masked in every load and store: the check looks at each address.
 
 # %% role="exercise" exercise="triton_add"
 @triton.jit
@@ -283,8 +284,12 @@ assert (read, tiles) == (20, 32)
 # Both ways compute the same tiles. They differ in who writes what.
 
 # %% [markdown]
-# A grid may have two axes: in the grid `(5, 8)`, `tl.program_id(0)` is 0 to 4 and `tl.program_id(1)` is 0 to 7. And a tile needs a table of
-# offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks broadcast alike.
+# A grid may have two axes: in the grid `(5, 8)`, `tl.program_id(0)` is 0 to 4 and `tl.program_id(1)` is 0 to 7. And a tile needs a
+# table of offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks broadcast
+# alike. Here program 1 forms its tile of a matrix with five rows of four entries, in tiles of four rows:
+
+# %% role="demo"
+figures.kernel.tile(program=1, rows=5, columns=4, block=4)
 
 # %% [markdown]
 # @predict
@@ -306,7 +311,7 @@ assert (read, tiles) == (20, 32)
 # | lesson 14 | in a kernel |
 # |---|---|
 # | `k[..., left:left + block_size, :]` | `tl.load(k + offsets, mask=…, other=…)` |
-# | `q_tile @ k_tile.mT` | `tl.dot(q_tile, tl.trans(k_tile))`; sums over 16 or more entries |
+# | `q_tile @ k_tile.mT` | `tl.dot(q_tile, tl.trans(k_tile))`; the summed axis has 16 entries or more |
 # | `q.new_full((n,), -math.inf)`, `new_zeros` | `tl.full((N,), -float("inf"), tl.float32)`, `tl.zeros((N, D), tl.float32)` |
 # | `scores.amax(dim=-1)`, `p.sum(dim=-1)` | `tl.max(scores, axis=1)`, `tl.sum(p, axis=1)` |
 # | `torch.maximum`, `torch.exp` | `tl.maximum`, `tl.exp` |
@@ -410,7 +415,8 @@ if passed(triton_attention):
 
 # %% [markdown]
 # The course's kernel moves {{ mine.bytes / 2**20:.1f; 4 < it < 6 }} MiB, {{ tiled.bytes / mine.bytes:.0f; it >= 8 }} times less than
-# the tiles in PyTorch. It is more than each tensor once, because every program reads its own keys (lesson 14: larger tiles move less).
+# the tiles in PyTorch. That is more than each tensor once, because every program reads K and V anew (lesson 14: more queries in a
+# tile, less traffic).
 #
 # ## Would a GPU take it?
 #
@@ -422,7 +428,7 @@ if passed(triton_attention):
 # | `tl.dot` that sums over fewer than 16 entries | refused by the compiler |
 # | `tl.dot` of float32, in full precision | rounded to TF32, unless `input_precision="ieee"` is given |
 # | programs one after the other | many at once: two that write one entry race |
-# | bfloat16, unless converted, with wrong results | right |
+# | arithmetic in bfloat16, with wrong results | right results |
 # | any amount of shared memory | 64 to 227 KB for a program |
 # | `break`, `list.append` | refused by the compiler |
 #
@@ -578,7 +584,7 @@ if passed(triton_attention):
 # %% [markdown]
 # ## Further: a real model on your kernel
 #
-# Thirty layers of a model that others have trained, on your attention. For anyone who has lesson 17's optional weights (its task is there).
+# Thirty layers of a model that others have trained, on your attention. For anyone who has lesson 17's optional weights.
 
 # %% [markdown]
 # SmolLM2-135M (Allal et al. 2025) has 30 blocks with nine heads of 64 numbers. The folded cell is its forward pass, of which lesson

@@ -19,7 +19,7 @@ MANY = 16_411  # beyond every usual block, and not so many that one program an e
 
 @exercise(
     points=2,
-    minutes=10,
+    minutes=9,
     difficulty=1,
     result_type="tensor",
     forbids=("attention", "table"),

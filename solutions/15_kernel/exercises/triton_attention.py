@@ -149,7 +149,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise(
     points=5,
-    minutes=28,
+    minutes=31,
     difficulty=3,
     result_type="tensor",
     forbids=("attention", "table"),

@@ -41,7 +41,7 @@ def _extremes(rng):
 
 @exercise(
     points=3,
-    minutes=12,
+    minutes=10,
     difficulty=2,
     result_type="tensor",
     forbids=("attention", "table"),
