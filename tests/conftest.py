@@ -44,6 +44,7 @@ LONG = (
     "authoring/test_audit.py::test_every_lesson",
     "sandbox/test_sandbox.py",
     "test_package.py",
+    "test_types.py",
     "test_core.py",
     "test_alone.py",
     "authoring/test_release.py",
