@@ -118,17 +118,7 @@ def _overwritten_before_backward(facts: Facts) -> str | None:
 
 def _another_meaning(facts: Facts) -> str | None:
     """One of Python's own functions whose name the notebook has given to something else, in the line that raised."""
-    slip = facts.on_line("rebound")
-    if (
-        not slip
-        or not facts.failure
-        or facts.failure.type not in ("TypeError", "ValueError", "AxisError", "IndexError")
-    ):
-        return None
-    return (
-        f"`{slip.name}` is not Python's own here: `{slip.other}` has given it another meaning. Choose another name, or import one by "
-        "one what you need."
-    )
+    return exceptions.another_meaning(facts.failure, facts.slips) if facts.failure else None
 
 
 def _waits_for_input(facts: Facts) -> str | None:

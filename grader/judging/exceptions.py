@@ -250,6 +250,8 @@ def _of_calls(error: _Error) -> str:
         return "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method."
     if error.says(r"^ModuleNotFoundError"):
         return "Grading reads the notebook alone: the code of a file of your own has to stand in a cell. A library has to be installed."
+    if error.says(r"^FileNotFoundError"):
+        return "Grading reads the notebook alone: a file beside it is not there. What you need of it has to stand in a cell."
     if error.says(r"^RecursionError"):
         return (
             "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns "
@@ -285,6 +287,17 @@ def overwritten(failure: Failure) -> bool:
     return _OVERWRITTEN in failure.message
 
 
+def another_meaning(failure: Failure, slips: Sequence[Slip]) -> str:
+    """That a name of Python's own in the line that raised is something else in this notebook; '' where none is."""
+    slip = next((slip for slip in slips if slip.kind == "rebound" and slip.line == failure.line), None)
+    if slip is None or failure.type not in ("TypeError", "ValueError", "AxisError", "IndexError"):
+        return ""
+    return (
+        f"`{slip.name}` is not Python's own here: `{slip.other}` has given it another meaning. Choose another name, or import one by "
+        "one what you need."
+    )
+
+
 def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
     """What such a failure most often means; '' where that is not known. slips: what the source of the exercise shows."""
     if failure.kind == "timeout":
@@ -294,4 +307,10 @@ def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
     if failure.kind not in ("exception", "call"):
         return ""
     error = _Error(failure, slips)
-    return _of_products(error) or _of_tensors(error) or _of_indices(error) or _of_calls(error)
+    return (
+        another_meaning(failure, slips)
+        or _of_products(error)
+        or _of_tensors(error)
+        or _of_indices(error)
+        or _of_calls(error)
+    )

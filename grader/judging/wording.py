@@ -188,7 +188,7 @@ def failure_headline(name: str, failure: Failure) -> str:
         return f"{name} raised {_exception(failure)}"
     if failure.kind == "no function":
         return (
-            f"{name} is now the name of a {failure.type}, which cannot be called: give that value another name, and run the "
+            f"{name} is now the name of a value of type {failure.type}, which cannot be called: give that value another name, and run the "
             "exercise's cell again."
         )
     if failure.kind == "invalid":

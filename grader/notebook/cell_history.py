@@ -75,7 +75,7 @@ class CellHistory:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(text) | reach.names_run(text).keys() | self.defined_by(cell_id or "")
+        names = defined_names(text) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
@@ -85,9 +85,9 @@ class CellHistory:
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
-        defines = defined_names(text) | reach.names_run(text).keys()
+        defines = defined_names(text) | reach.names_taken(text).keys()
         failure = failure_from(error) if error is not None else None
-        absences = self._absences(text)
+        absences = self._absences(text, namespace)
         for name, earlier_value in self._before.items():
             replaced = namespace.get(name, NOTHING) is not earlier_value
             earlier = self._absent_before.get(name)
@@ -108,17 +108,17 @@ class CellHistory:
             earlier_names = frozenset() if error is None else self.defined_by(cell_id)
             self._names_of_cell[cell_id] = defines | earlier_names
 
-    def _absences(self, text: str) -> dict[str, str]:
+    def _absences(self, text: str, namespace: Mapping[str, Any]) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
         if normalize(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
-        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in reach.names_run(text).items()}
+        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in reach.names_taken(text).items()}
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
-            why = why or self._ends(statement, names.now - bound)
+            why = why or self._ends(statement, names.now - bound, namespace)
             if _is_payoff(statement):
                 absences.update(dict.fromkeys(names.binds, f"{ELSEWHERE} it."))
             elif why:
@@ -126,16 +126,24 @@ class CellHistory:
             bound |= names.binds
         return absences
 
-    def _ends(self, statement: ast.stmt, reads: Collection[str]) -> str:
-        """What is said of the names that a cell binds from this statement on, where grading gets no further; else ''."""
+    def _ends(self, statement: ast.stmt, reads: Collection[str], namespace: Mapping[str, Any]) -> str:
+        """What is said of the names that a cell binds from this statement on, where grading gets no further; else ''.
+
+        reads: the names that it reads; what functions among them read counts as well.
+        """
         if isinstance(statement, IMPORTS):
             modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
             file = next(filter(None, map(reach.own_file, modules)), "")
             return f"needs `{file}`. {reach.ABSENT}" if file else ""
         if not isinstance(statement, _ALWAYS_READ):
             return ""
-        needs = min(filter(self.is_absent, reads), default="")
-        return f"is made in a cell that needs `{needs}`, which {ELSEWHERE} `{needs}`." if needs else ""
+        called = (name for one in reads for name in reach.names_read(namespace.get(one), namespace))
+        needs = min(filter(self.is_absent, (*reads, *called)), default="")
+        if not needs:
+            return ""
+        why = self.absences[needs].why
+        reason = f", which {ELSEWHERE} `{needs}`." if why.startswith(ELSEWHERE) else f". `{needs}` {why}"
+        return f"is made in a cell that needs `{needs}`{reason}"
 
     def is_absent(self, name: str) -> bool:
         """Whether grading has nothing under a name of the kernel."""

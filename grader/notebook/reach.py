@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from grader.source.magics import file_run
 from grader.source.scopes import names_of
 
 ABSENT = "Grading reads the notebook alone: copy the code of that file into a cell."
+_STAR_IMPORT = re.compile(r"^\s*from\s+(\w+)\s+import\s*\*", re.MULTILINE)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -95,16 +97,18 @@ def own_file(module_name: str) -> str:
     return "" if place.startswith(os.pardir) else place.removesuffix(f"{os.sep}__init__.py")
 
 
-def names_run(text: str) -> dict[str, str]:
-    """The names that a `%run` in a cell takes from a file of the learner's, without what that imports, and that file."""
-    file = file_run(text)
-    try:
-        with open(file, encoding="utf-8") as code:
-            tree = parse(code.read(MAX_CODE))
-    except (OSError, ValueError):
-        return {}
-    statements = [one for one in tree.body if not isinstance(one, IMPORTS)] if tree is not None else []
-    return {name: file for one in statements for name in names_of(one).binds}
+def names_taken(text: str) -> dict[str, str]:
+    """The names that a `%run` or a `from … import *` takes from a file of the learner's, without what that imports, and that file."""
+    taken: dict[str, str] = {}
+    for file in (file_run(text), *map(own_file, _STAR_IMPORT.findall(text))):
+        try:
+            with open(file, encoding="utf-8") as code:
+                tree = parse(code.read(MAX_CODE))
+        except (OSError, ValueError):
+            continue
+        statements = [one for one in tree.body if not isinstance(one, IMPORTS)] if tree is not None else []
+        taken |= {name: file for one in statements for name in names_of(one).binds}
+    return taken
 
 
 def imported_files(*objects: Any) -> list[str]:

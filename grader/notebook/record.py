@@ -47,7 +47,7 @@ def default_path(here: Path | None = None) -> Path:
     """Where the record lies: beside the learner's notebooks, so that it moves with them.
 
     here: the folder, by default the current one, which for a notebook is its own. The environment variable
-    ATTENTION_COURSE_PROGRESS names a file instead. Where a parent already has a record, or the folder holds a folder
+    ATTENTION_COURSE_PROGRESS names a file instead. Where a parent with notebooks already has a record, or the folder holds a folder
     `notebooks` of the course, that one is used, so that one learner has one record; in Colab it is the Drive's, once that is mounted.
     """
     named = os.environ.get(PROGRESS_ENV)
@@ -62,7 +62,7 @@ def default_path(here: Path | None = None) -> Path:
         elif COLAB_FOLDER.is_dir():
             here = COLAB_FOLDER
         else:
-            here = next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
+            here = next((folder for folder in here.parents if (folder / FOLDER).is_dir() and has_lessons(folder)), here)
     return here / FOLDER / "progress.json"
 
 

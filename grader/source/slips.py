@@ -14,8 +14,12 @@ from grader.source.definitions import code_lines, parse
 from grader.source.scopes import names_of
 
 MOST = 40  # of one exercise
-STARS = {"numpy", "torch"}  # modules that have functions of the names of Python's own
-IN_STARS = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}  # which
+_IN_BOTH = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
+STARS = {  # which of Python's own names `from … import *` gives another meaning
+    "math": {"pow"},
+    "numpy": _IN_BOTH | {"divmod"},
+    "torch": _IN_BOTH | {"complex", "float", "int", "range"},
+}
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
 _TURNING = ("transpose", "swapaxes")
@@ -37,7 +41,7 @@ class Slip(NamedTuple):
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
           own max, min or sorted), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
           'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like), 'rebound' (one of
-          Python's own functions is called that a cell has given another meaning; name: which, other: the first line of what did).
+          Python's own names that a cell has given another meaning; name: which, other: the first line of what did).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; transposed: whether it is transposed there.
     """
@@ -68,6 +72,7 @@ class _SlipReader:
 
     def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
         self._lines, self._cells = lines, cells
+        self._rebindings: dict[str, str] = {}
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
             alias.asname or alias.name
@@ -141,6 +146,8 @@ class _SlipReader:
     def _of_node(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
         if isinstance(node, ast.Raise):
             yield self._raise(node)
+        if isinstance(node, ast.Name) and hasattr(builtins, node.id) and (other := self._rebinding(node.id)):
+            yield self._slip("rebound", node, node.id)._replace(other=other)
         for kind, holds in _KINDS.items():
             if holds(node):
                 yield self._slip(kind, node)
@@ -164,8 +171,6 @@ class _SlipReader:
             yield self._slip("calls", node, called)
         if called == "input":
             yield self._slip("input", node)
-        if hasattr(builtins, called) and (other := self._rebinding(called)):
-            yield self._slip("rebound", node, called)._replace(other=other)
         if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
             yield self._slip("compares", node)
         if owner.partition(".")[0] in self._numpy:
@@ -175,9 +180,11 @@ class _SlipReader:
 
     def _rebinding(self, name: str) -> str:
         """The first line of the last statement that gives one of Python's own names another meaning; '' where none does."""
-        statements = [node for cell in self._cells for node in (*_top(cell, name), *_top(cell, "import *"))]
-        lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
-        return lines[-1][:100] if lines else ""
+        if name not in self._rebindings:
+            statements = [node for cell in self._cells for node in _top(cell, name) or _top(cell, "import *")]
+            lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
+            self._rebindings[name] = lines[-1][:100] if lines else ""
+        return self._rebindings[name]
 
     def _raise(self, node: ast.Raise) -> Slip:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -191,7 +198,7 @@ class _SlipReader:
 
 def _rebinds(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
-        return statement.module in STARS and name in IN_STARS or (statement.module, name) == ("math", "pow")
+        return name in STARS.get(statement.module or "", ())
     return name in names_of(statement).binds
 
 

@@ -37,6 +37,8 @@ Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what i
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 
+_FUNCTION = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class RunCell:
@@ -282,15 +284,30 @@ class _Overlay:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
         owners: dict[str, int] = {}
         defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
-        for name in self.pristine.exercises:
+        for name in (*self.pristine.exercises, *self._helpers()):
             defining = [at for at, names in enumerate(defined) if name in names]
-            if positions := defining or self.meant.get(name):
+            if name in self.pristine.exercises and (positions := defining or self.meant.get(name)):
                 owners[name] = positions[-1]
             if len(defining) > 1:
                 *others, last = (self.cells[at].label.removeprefix("cell ") for at in defining)
                 which = f"{', '.join(others[-20:])} and {last}"
                 self.notes.append(f"{name} is defined in cells {which}; the last of them, cell {last}, counts.")
         return owners
+
+    def _helpers(self) -> list[str]:
+        """The functions of the learner's own that another of their cells uses than those that define them."""
+        own = [cell.text for cell in self.cells if cell.own]
+        defining = {
+            name: {text for text in own if name in _FUNCTION.findall(text)}
+            for text in own
+            for name in _FUNCTION.findall(text)
+        }
+        helpers = (
+            name
+            for name, texts in defining.items()
+            if any(name in used_names(text) for text in own if text not in texts)
+        )
+        return [name for name in helpers if name not in self.pristine.exercises]
 
     def _pass_on_requirements(self) -> None:
         """A cell that uses a name of one that cannot run here cannot run either."""

@@ -99,6 +99,7 @@ def raised(code: str) -> Exception:
         ("(lambda q: 0)(k=1)", "parameters"),
         ("(lambda q: 0)(1, 2)", "parameters"),
         ("undefined", "top to bottom"),
+        ("open('/no/such/file')", "a file beside it is not there"),
     ],
 )
 def test_an_exception_leads_on(code, says):

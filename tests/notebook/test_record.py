@@ -211,3 +211,12 @@ def test_one_learner_has_one_record_wherever_python_starts(monkeypatch, tmp_path
     assert default_path() == beside
     monkeypatch.chdir(tmp_path)
     assert default_path() == tmp_path / ".attention-course" / "progress.json"
+
+
+def test_two_learners_below_a_record_without_notebooks_have_records_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.delenv("ATTENTION_COURSE_PROGRESS", raising=False)
+    Record(tmp_path / ".attention-course" / "progress.json").add_hint("softmax", 1)
+    for name in ("anna", "bert"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert default_path() == tmp_path / name / ".attention-course" / "progress.json"

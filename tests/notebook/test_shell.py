@@ -619,6 +619,20 @@ def test_a_file_that_a_cell_runs_is_not_there_in_grading(cells, tmp_path):
     assert "runs `helpers.py`. Grading reads the notebook alone: copy the code of that file into the cell." in headline
 
 
+def test_an_answer_that_needs_a_file_of_ones_own_is_none_in_grading(cells, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "helpers.py").write_text(OWN_FILE)
+    try:
+        cells.run("from helpers import *")
+        cells.run("def first_row(x):\n    return largest(x)[0]")
+        cells.run("corrected_first_row = first_row(np.eye(2))")
+        said = cells.run('check("corrected_first_row")')
+    finally:
+        sys.modules.pop("helpers", None)
+    assert said.startswith("ERROR: corrected_first_row")
+    assert f"is made in a cell that needs `largest`. `largest` needs `helpers.py`. {ALONE}" in said
+
+
 def test_a_cell_that_fails_before_it_imports_numpy_again_leaves_numpy_as_it_was(cells):
     cells.run(RIGHT)
     cells.run("import no_such_module\nimport numpy as np", raises=True)
