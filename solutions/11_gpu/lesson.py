@@ -771,7 +771,7 @@ for flag in (True, False):
 #
 # Leave out "A trace" and "Your model on it". Run the roofline together and let learners place their own kernel in it.
 #
-# The opening's 13 % come from the paper's own counts, 66.6 and 75.2 billion operations. `attention_flops` gives 275 billion for the
+# The opening's 13 % comes from the paper's own counts, 66.6 and 75.2 billion operations. `attention_flops` gives 275 billion for the
 # forward pass alone at its caption's sizes (64 texts of 1,024 tokens, 16 heads of 64), so the lesson shows only the ratio.
 #
 # ## Mistakes to expect
