@@ -66,6 +66,8 @@ def test_an_independent_computation_with_these_weights_says_paris(model):
     p = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
     assert [model.token(i) for i in p.argsort()[::-1][:2]] == list(SAID)
     np.testing.assert_allclose(np.sort(p)[::-1][:2], list(SAID.values()), atol=2e-3)
+    assert logits.argsort()[::-1][:10].tolist() == list(smollm2.LOGITS)
+    np.testing.assert_allclose(logits[list(smollm2.LOGITS)], list(smollm2.LOGITS.values()), atol=6e-4)
 
 
 def test_importing_it_loads_none_of_its_packages():

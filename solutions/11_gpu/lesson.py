@@ -6,9 +6,8 @@
 # **Before this lesson:** lesson 09 (causal multi-head attention as one module), lesson 10 (the model that writes), and what a logarithmic
 # axis is. A GPU is not needed.
 #
-# Two programs compute GPT-2 medium's attention, forward and backward, on the same GPU, an A100. By their authors' count one does 66.6
-# billion operations, in 41.7 milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2).
-# What did the first one do all that time?
+# Two programs compute one layer of GPT-2 medium's attention, forward and backward, on the same GPU, an A100. One takes 41.7
+# milliseconds. The other does 13 % *more* operations, and takes 7.3 (Dao et al. 2022, figure 2). What did the first one do all that time?
 #
 # In this lesson you count the work, predict, and measure lesson 09's attention in four ways, on whatever device you have.
 
@@ -77,7 +76,7 @@ figures.gpu.queue()
 # In the lower picture the kernels are short. The device is idle between them, and a faster GPU would change nothing.
 #
 # First calls are slower: libraries are loaded, kernels chosen. So a stopwatch warms up. It takes the median, which one
-# reading that another program disturbed hardly moves.
+# disturbed reading hardly changes.
 
 # %% [markdown]
 # @exercise time_ms
@@ -262,7 +261,7 @@ check(attention_bytes)
 # @answer
 #
 # **B.** In three kernels scores and weights make most of the bytes: 4 · T² · d_head operations on about 4 · T² · 2 bytes are
-# d_head / 2, whatever T is. Fused, T² is left in the operations alone, and the intensity is T / 2.
+# d_head / 2, whatever T is. Fused, only the operations grow with T², and the intensity is T / 2.
 #
 # @wrong
 #
@@ -281,7 +280,7 @@ if passed(attention_bytes) and passed(attention_flops):
 #
 # ## Four ways to one result
 #
-# - **Eager attention** is lesson 09's, in five kernels: scaling and masking read and write the score matrix once more each.
+# - **Eager attention** is lesson 09's: scaling and masking read and write the score matrix once more each.
 # - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
 # - **Fused**: `F.scaled_dot_product_attention` is one kernel.
 # - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
@@ -345,18 +344,17 @@ figures.gpu.gpu_times()
 # %% [markdown]
 # What did the first program do all that time? Above all it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
 # to 27 of the 41.7 milliseconds. The fused one computes the scores anew in its backward pass, and moves a ninth of the bytes.
-# (Compiled attention makes fewer passes, which a GPU rewards.)
 
 # %% [markdown]
 # ## The roofline
 #
 # A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
 # part arithmetic. Each precision has its own. **Tensor cores** are units of a GPU that do nothing but small matrix
-# products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. They take float32 only after rounding it to **TF32** (10
-# bits after the leading one, not 23). For matrix products torch does so only if asked.
+# products: in data centers' GPUs, in 16 bits, 8 to 16 times as fast as the ordinary units in float32. They take float32 only after
+# rounding it to **TF32** (10 bits after the leading one, not 23). For matrix products torch does so only if asked.
 #
-# We place each of eager attention's five kernels, and twice: with *new* memory for the result, which eager attention takes, and with
-# memory that is there.
+# Eager attention's five steps appear twice: writing into *new* memory, as eager attention does, and into memory that is there.
+# (The mask is `torch.where` here, one kernel; `masked_fill` takes two, a copy and the fill.)
 
 # %% role="payoff" exercise="attention_bytes"
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
@@ -403,11 +401,10 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # attention has {{ points["fused"][0]:.0f; it > 100 }}. On a GPU the corner lies farther right: there all five are
 # memory bound. (A roof is the highest rate that any kernel reached.)
 #
-# On a CPU bytes do not explain the times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
-# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. This is a fourth thing to wait for: the
+# On a CPU bytes do not explain the times: scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
+# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. A fourth thing to wait for: the
 # operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
-# memory that it once had. Nor is softmax only bytes: into memory that is there a copy takes {{ there["copy"]:.1f; it > 0 }} ms, exp alone
-# {{ there["exp"]:.1f; it > 0 }}, softmax {{ there["softmax"]:.1f; it > 0 }}.
+# memory that it once had.
 #
 # ## A trace
 #
@@ -422,6 +419,7 @@ figures.gpu.traces(seen)
 
 # %% [markdown]
 # {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax.
+# (On the GPU the gray piece before the mask takes as long as a copy of the scores: `masked_fill` makes one.)
 # The profiler takes time, too: read shares here, and times from the stopwatch. Where a GPU's kernels
 # leave a hole, it waits for Python.
 #
@@ -502,8 +500,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
         block(x).sum().backward()
 
     def counted(t):
-        """How many times the operations of the fused block the eager one does."""
-        return (24 * 768 + 4 * t) / (24 * 768 + 2 * t)
+        """How many times the operations of the fused block the eager one does, forward and backward (twice as much)."""
+        return (72 * 768 + 12 * t) / (72 * 768 + 7 * t)  # 7 = 3 · 2, and the scores once more in the backward pass
 
     def race(calls, rounds):
         """The quickest time of each call in ms; they take turns, and other programs only ever add."""
@@ -523,9 +521,9 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # @predict
 #
 # For each token a block does 24 · d_model² operations in projections and feed-forward network. Attention adds
-# 4 · T · d_model when eager, half of that fused. So at 2,048 tokens the eager block does
-# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times as many operations as the fused one, and at 512
-# {{ counted(512):.2f; round(it, 2) == 1.05 }} times. Does it also take about that many times as long?
+# 4 · T · d_model when eager, half of that fused. The backward pass does twice as much, and fused attention there computes its
+# scores anew. So at 2,048 tokens the eager block does {{ counted(2048):.2f; round(it, 2) == 1.15 }} times as many operations as
+# the fused one, and at 512 {{ counted(512):.2f; round(it, 2) == 1.04 }} times. Does it also take about that many times as long?
 #
 # @answer
 #
@@ -773,8 +771,8 @@ for flag in (True, False):
 #
 # Leave out "A trace" and "Your model on it". Run the roofline together and let learners place their own kernel in it.
 #
-# The opening's 66.6 and 75.2 billion operations are the paper's own count; `attention_flops` gives 275 billion for the forward pass
-# of its caption's sizes (64 texts of 1,024 tokens, 16 heads of 64). The ratio of the two programs is the point.
+# The opening's 13 % comes from the paper's own counts, 66.6 and 75.2 billion operations. `attention_flops` gives 275 billion for the
+# forward pass alone at its caption's sizes (64 texts of 1,024 tokens, 16 heads of 64), so the lesson shows only the ratio.
 #
 # ## Mistakes to expect
 #

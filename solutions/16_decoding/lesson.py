@@ -9,7 +9,7 @@
 # In a chat, the first word of an answer makes us wait a moment, and the others follow quickly. Lesson 10's model would not
 # do that: it reads the whole text again for every character. Chat programs keep what they have already computed. In this
 # lesson you build that memory, find out what it saves and costs, and make it smaller. With it your own model from lesson
-# 10 writes the same text as before. A random model with 2,100 positions shows how much faster.
+# 10 writes the same text as before.
 
 # %% role="given"
 import math
@@ -30,8 +30,8 @@ table = figures.machine.Table(("animal", "street", "it"), "it", query.numpy(), k
 figures.machine.draw(lit=("key", "value"), title="What a new token needs from every earlier one", table=table)
 
 # %% [markdown]
-# The new token brings a query of its own. From every earlier token it needs the key and the value, but no query: those
-# have done their work.
+# The new token, in the last row, brings its own query, key and value. From every earlier token it needs the *kept* key and
+# value, but no query: those have done their work.
 #
 # ## The same work, again and again
 #
@@ -72,7 +72,7 @@ for t in (1, 2, 3):
     print(f"{t} tokens:", "  ".join(f"[{a:.2f}, {b:.2f}]" for a, b in out.tolist()))
 
 # %% [markdown]
-# Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 arrives too late to affect
+# Rows 0 and 1 stay as they are: token 1 sees tokens 0 and 1, and token 2 arrives too late to affect
 # it. The next layer reads only these rows, so the same holds there, and in all layers. Because of the causal mask **the
 # past is final**, and so it can be kept.
 #
@@ -81,7 +81,7 @@ for t in (1, 2, 3):
 # (6.28, 3.72), the last row above. That took one row of scores instead of a matrix, and no mask: nothing that is kept
 # comes after the new token.
 #
-# The keys and values that we keep are called the **KV cache** (key-value cache).
+# The keys and values that we keep are called the **KV cache**.
 #
 # ## What it costs
 #
@@ -128,7 +128,7 @@ check(cache_bytes)
 # many does it take until their caches need more memory than the model?
 #
 # - **A** 7
-# - **B** 700
+# - **B** 200
 # - **C** the parameters always take more
 #
 # @answer
@@ -143,7 +143,8 @@ check(cache_bytes)
 if passed(cache_bytes):
     models = {"Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
               "SmolLM2-135M": (30, 3, 64)}
-    figures.decoding.sizes({f"{name}: {sizes[1]} KV heads": cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()})
+    names = [f"{name}: {layers} layers, {kv_heads} KV heads" for name, (layers, kv_heads, _) in models.items()]
+    figures.decoding.sizes({name: cache_bytes(*sizes, 1) / 2**10 for name, sizes in zip(names, models.values())})
     assert cache_bytes(32, 32, 128, 4096, 7) > 13.5e9 > cache_bytes(32, 32, 128, 4096, 6)
 
 # %% [markdown]
@@ -151,10 +152,10 @@ if passed(cache_bytes):
 #
 # ## What one token waits for
 #
-# With a cache little arithmetic is left, and yet a GPU writes far more slowly than it could compute. To see why, count as
+# A cache leaves little arithmetic, and still a GPU writes far more slowly than it could compute. To see why, count as
 # in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to
 # a sum: 2 operations, for which its 2 bytes have to come from the GPU's main memory. Each number in the cache is read
-# once, too, for 2 operations. So here the **arithmetic intensity**, the operations for each byte moved, is about 1.
+# once, too, for 2 operations. So here the **arithmetic intensity** is about 1 operation a byte.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
 # 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What
@@ -229,8 +230,7 @@ check(KVCache)
 
 # %% [markdown]
 # Reading the prompt, in one chunk, is called **prefill**; writing, one token at a time, is called **decode**. The queries
-# of a chunk are the *last* positions of the text so far, so their mask is lesson 06's for fewer queries than keys. A
-# single query needs none.
+# of a chunk are the *last* positions of the text so far, so their mask is lesson 06's for fewer queries than keys.
 
 # %% role="given"
 def causal(t_q, t_k):
@@ -284,8 +284,8 @@ if passed(KVCache):
 #
 # Keys and values have to stay, because all later tokens read them; queries don't. So to keep less, several query heads can
 # read *one* KV head. If all share one, this is **multi-query attention** (Shazeer 2019). If each group of neighboring
-# query heads shares one, it is **grouped-query attention**. Ainslie et al. (2023, section 3) found it nearly as good as
-# with all KV heads. A single one lost more.
+# query heads shares one, it is **grouped-query attention**. Ainslie et al. (2023, section 3) found groups nearly as good as a
+# KV head for each query head; a single KV head lost more.
 
 # %% role="demo" tags=["hide-input"]
 figures.decoding.sharing()
@@ -396,7 +396,7 @@ class Layers(nn.Module):
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
 # %% [markdown]
-# The number of tokens in a cache is also the position of the next token. `forward` begins with it, and that line is easily
+# The number of tokens in a cache is also the position of the next token. The first line of `forward` reads it, and is easily
 # forgotten.
 
 # %% role="given"
@@ -471,8 +471,8 @@ if passed(KVCache) and passed(generate_cached):
     assert torch.equal(*texts)
 
 # %% [markdown]
-# The text is the same, token for token. How much faster it comes depends on its length. Yours ends at 64 tokens, so a
-# random model of the same kind with 2,100 positions shows how long *one more token* takes.
+# The text is the same. Your model ends at 64 tokens, so a random one of the same kind with 2,100 positions shows how long
+# *one more token* takes.
 
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
@@ -539,6 +539,21 @@ if passed(KVCache) and passed(generate_cached):
     for block in unmasked.blocks:
         block["attn"].mask = lambda t_q, t_k: torch.ones(t_q, t_k, dtype=torch.bool)  # "a cache needs no mask"
 
+# %% [markdown]
+# @predict
+#
+# We test both with all 48 characters at once, in chunks of 16, and one by one. Which of these tests finds positions that
+# restart at 0, and which one the missing mask?
+#
+# @answer
+#
+# *At once* misses the restart: a single chunk does begin at 0. *One by one* misses the missing mask: nothing in the cache
+# comes after the new token. Only chunks of several tokens find both.
+#
+# @wrong
+#
+# If you trust one test, ask which errors it cannot show.
+
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
     found = {}
@@ -550,9 +565,7 @@ if passed(KVCache) and passed(generate_cached):
     assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
 
 # %% [markdown]
-# Look at where the errors *hide*. *At once* misses positions that restart, because a single chunk does begin at 0. *One by
-# one* misses the missing mask. Only chunks of several tokens find both. Published code has had both
-# (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
+# Published code has had both errors (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
 
 # %% [markdown]
 # ## Further: windows and sinks
@@ -611,7 +624,7 @@ if passed(window_mask):
 # The mask says who sees whom, but it frees no memory: the hidden keys are still there. To save memory, a cache has to
 # overwrite them. It keeps w places, and position p goes to place p mod w, where the token w positions earlier was: a
 # **ring**. The first `sinks` tokens get places of their own, in front of the ring. With w = 4 and two sinks, tokens 0
-# and 1 stay, tokens 2 to 5 fill the ring, and token 6 takes the place of token 2, which it must not see anyway.
+# and 1 stay, tokens 2 to 5 fill the ring, and token 6 takes the place of token 2.
 #
 # So the keys are soon out of order. To a single query that does not matter: it sums over all keys, whatever their
 # order, and each token's position was added to it before its key was made. `RingCache` keeps these positions as they
@@ -620,7 +633,7 @@ if passed(window_mask):
 # StreamingLLM, which found the sinks, does something else: it numbers positions *within the cache*, anew at each step
 # (Xiao et al. 2024, section 3.2). With eight tokens kept, their positions are 0 to 7, however long the text has become,
 # so that no position ever exceeds what the model was trained on. Our ring does not do that: past
-# its last position our model still raises `ValueError`, and a model with RoPE still gets worse.
+# its last position our model still raises `ValueError`, and with RoPE the distance to the sinks still grows.
 
 # %% role="given"
 class RingCache:
@@ -710,7 +723,8 @@ if passed(KVCache) and passed(generate_cached):
 # Texts that are written at the same time share the parameters: a step reads them once and uses them once for each text.
 # But each cache serves its own text alone. The next cell continues the count for Llama 2 7B in four cases: one text; 30
 # texts, whose caches just fit beside the parameters into 80 GB; 120 texts, which fit with a quarter of the KV heads; and,
-# for comparison, the prefill of a prompt. It leaves out softmax and everything between the layers.
+# for comparison, the prefill of a prompt. It leaves out softmax and everything between the layers, and that `w_k` and `w_v`
+# have fewer parameters where KV heads are shared.
 
 # %% role="demo"
 if passed(cache_bytes):

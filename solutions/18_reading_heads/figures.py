@@ -193,17 +193,36 @@ def _one_large(tokens: Sequence[str], of_layer: np.ndarray, layer: int, head: in
     return fig
 
 
-def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Sequence[str]] | None = None) -> None:
-    """Two heads, or one head twice, side by side. columns_of: the tokens of each where they are not the same."""
+def pair(
+    tokens: Sequence[str],
+    maps: Mapping[str, Any],
+    columns_of: Sequence[Sequence[str]] | None = None,
+    *,
+    copies: bool = False,
+    last: bool = False,
+) -> None:
+    """Two heads, or one head twice, side by side. columns_of: the tokens of each where they are not the same.
+
+    copies: the text stands there twice, and a line parts the two. last: the last row is framed.
+    """
     fig, axes = panels(len(maps), width=8.8, height=4.7)
+    from matplotlib.patches import Rectangle
+
     said, t = [], len(tokens)
     for number, (ax, (title, weights)) in enumerate(zip(axes, maps.items(), strict=True)):
         ax.set_title(title)
         own = (columns_of or [tokens] * len(maps))[number]
         _map(ax, weights, own, numbers=t < 16)
-        last = np.asarray(weights)[-1]
+        if copies:
+            half, end = t / 2 - 0.5, t - 0.5
+            ax.plot((-0.5, end), (half, half), color=COLOURS["vermillion"], linewidth=1, zorder=6)
+            ax.plot((half, half), (half, end), color=COLOURS["vermillion"], linewidth=1, zorder=6)
+        if last:
+            frame = {"facecolor": "none", "edgecolor": COLOURS["vermillion"], "linewidth": 2, "clip_on": False}
+            ax.add_patch(Rectangle((-0.5, t - 1.5), t, 1, zorder=6, **frame))
+        row = np.asarray(weights)[-1]
         said.append(
-            f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(last.argmax())])}, with {last.max():.2f}"
+            f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(row.argmax())])}, with {row.max():.2f}"
         )
     _bare(fig, axes)
     show(fig, alt=f"{len(maps)} maps of weights, tokens on both axes. " + "; ".join(said) + ".")
@@ -213,14 +232,14 @@ def chain() -> None:
     """The two heads of induction, drawn by hand: one notes what stood before, the other looks for that note."""
     tokens, x = ("cold", "window", "paper", "…", "cold"), (0, 1.5, 3, 4.2, 5.4)
     fig, (ax,) = panels(1, width=9.6, height=3.3)
-    ax.set(xlim=(-2.3, 7.6), ylim=(-0.35, 2.95))
+    ax.set(xlim=(-2.3, 6.4), ylim=(-0.35, 2.95))
     ax.axis("off")
     for row, name in enumerate(("the tokens", "after layer 16", "after layer 17")):
         ax.text(-2.2, 1.25 * row, name, va="center", fontsize=9.5, color="#555555")
     for at, token in zip(x, tokens, strict=True):
         for row in range(3):
             lit = (at, row) in ((1.5, 1), (5.4, 2))
-            said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(next: window)"}.get((at, row), token)
+            said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(finds window)"}.get((at, row), token)
             ax.text(
                 at,
                 1.25 * row,
@@ -260,13 +279,11 @@ def chain() -> None:
             fontweight="bold",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )
-    ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
     ax.set_title("Two heads, one after the other: a note, and a search for that note")
     show(
         fig,
         alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 notes the token "
-        "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
-        "the model goes on with window.",
+        "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold.",
     )
 
 
@@ -507,6 +524,53 @@ def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, ch
         for row, city in enumerate(cities.values())
     )
     show(fig, alt=f"The probability of the capital after “The capital of … is”: {said}.")
+
+
+def writers(looks: Any, adds: Any, named: Sequence[tuple[int, int]]) -> None:
+    """What heads give to the word that really follows, and add to its logit; and to both words, before and after the exchange.
+
+    looks: (layers, heads). adds: before and after, to the true word and the exchanged one, (2, 2, layers, heads). named: (layer, head).
+    """
+    looks, adds = np.asarray(looks, float), np.round(np.asarray(adds, float), 2) + 0.0  # no −0.00
+    fig, (left, right) = panels(2, width=9.6, height=3.9, ratios=(1.1, 1))
+    left.plot(looks.ravel(), adds[0, 0].ravel(), "o", color=COLOURS["sky"], markersize=4, markeredgewidth=0)
+    for head in named:
+        at, up = looks[head], adds[0, 0][head]
+        left.plot(at, up, "o", color=COLOURS["vermillion"], markersize=7)
+        left.text(at + 0.025, up, _name(*head), va="center", fontsize=9)
+    left.axhline(0, color=_INK, linewidth=0.8)
+    left.margins(y=0.12)
+    left.set(
+        xlim=(-0.04, 1),
+        xlabel="weight on the word that follows",
+        ylabel="logits added to that word",
+        title=f"{looks.size} heads: looking is not writing",
+    )
+    bars = {
+        "true word, before": (adds[0, 0], "grey"),
+        "true word, after": (adds[1, 0], "blue"),
+        "other word, after": (adds[1, 1], "orange"),
+    }
+    for number, (label, (values, colour)) in enumerate(bars.items()):
+        drawn = right.bar(
+            np.arange(len(named)) + 0.27 * (number - 1),
+            [values[head] for head in named],
+            0.25,
+            color=COLOURS[colour],
+            label=label,
+        )
+        right.bar_label(drawn, [f"{values[head]:.2f}" for head in named], padding=2, fontsize=8)
+    right.set_xticks(range(len(named)), [_name(*head) for head in named])
+    right.grid(False, axis="x")
+    right.margins(y=0.15)
+    right.legend(frameon=False, loc="upper left", fontsize=9)
+    right.set(ylabel="logits added", title="After the exchange: to both words")
+    said = "; ".join(
+        f"{_name(*head)} gives {looks[head]:.2f} to the word that follows and adds {adds[0, 0][head]:.2f} to its logit, after the "
+        f"exchange {adds[1, 0][head]:.2f}, and {adds[1, 1][head]:.2f} to the other word"
+        for head in named
+    )
+    show(fig, alt=f"Means of 25 exchanges. {said}.")
 
 
 def splits(on_half: Any, on_other: Any) -> None:

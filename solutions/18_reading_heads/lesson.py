@@ -25,7 +25,7 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% [markdown]
 # ## The token before
 #
-# The simplest thing that a head can do is to look one token back, like lesson 03's. Do trained models have such heads? A
+# The simplest thing that a head can do is to look one token back. Do trained models have such heads? A
 # **score** lets us compare hundreds. Take these weights:
 #
 # | | token 0 | token 1 | token 2 |
@@ -189,7 +189,7 @@ print(f"small: loss {next_token_loss(small(windows), windows):.2f} nats a charac
 assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 
 # %% [markdown]
-# First your own, with scores over held-out text. Rows are the characters that look, columns those that are looked at.
+# First your own, over held-out text. Rows look at columns.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -199,8 +199,7 @@ if passed(previous_token_score):
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which
-# head does this is chance. Now the real model:
+# A head that looks back shows a diagonal line just below the main one. Which head does this is chance. Now the real model:
 
 # %% role="demo" tags=["hide-input"]
 SENTENCES = (
@@ -230,7 +229,7 @@ if passed(previous_token_score):
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
-# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Here it is. Where widgets work, browse in layers 5 and 23.
+# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Where widgets work, browse in layers 5 and 23.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -281,9 +280,8 @@ if passed(previous_token_score):
 #
 # ## What followed the last time
 #
-# A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it never met
-# the name: it copies from the context. Elhage et al. (2021) found a head that looks for an earlier occurrence of the
-# *current* token and takes what came **after** it: an **induction head**.
+# How can a model go on with a name that it had never met before this text? Elhage et al. (2021) found a head that looks for an
+# earlier occurrence of the *current* token and takes what came **after** it: an **induction head**.
 #
 # To find such heads we use random tokens, written twice, so that nothing else can help. In A B C A B C, with period 3, token 3
 # is an A. The previous A is token 0, and after it came the B, token 1.
@@ -348,14 +346,13 @@ if passed(induction_score):
     assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
     example = measured("words", words)
     figures.reading_heads.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
-                                              "17.4 looks at what followed the last time": example["17.4"]})
+                                              "17.4 looks at what followed the last time": example["17.4"]}, copies=True)
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
 # The first copy costs {{ whole["first"]:.1f; it > 10.9 }} nats, more than blind guessing (ln 49,152 = 10.8): the model
 # confidently expects English. The second costs {{ whole["second"]:.1f }}: it copies.
-# {{ (induction > 0.5).sum() }} of 270 heads score above ½, all in layer 17 or later. On the right is one
-# on twelve words, written twice.
+# {{ (induction > 0.5).sum() }} of 270 heads score above ½, all in layer 17 or later.
 #
 # How can a head know what *followed*? It finds a token by its key. If the key at *window* were made from that token alone,
 # it could not say that *cold* came before it. An earlier head has to bring that in: a previous-token head.
@@ -366,7 +363,7 @@ figures.reading_heads.chain()
 # %% [markdown]
 # ## Take it away, or move it
 #
-# A map cannot prove such a claim about causes. An experiment can: take 16.0 away (**ablation**) and see what
+# A map cannot prove such a claim. An experiment can: take 16.0 away (**ablation**) and see what
 # becomes of the others. As controls, take away the eight *other* heads of layer 16 at once, or 11.1, the second strongest
 # previous-token head.
 
@@ -382,7 +379,7 @@ figures.reading_heads.chain()
 # @answer
 #
 # **C**: {{ loss_without["16.0"]:.1f }} nats. And 17.4, which we did not touch, stops working: its score falls from
-# {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}.
+# {{ score_before:.2f }} to {{ score_after:.2f }}.
 #
 # @wrong
 #
@@ -393,12 +390,14 @@ if passed(induction_score):
     TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
+    without_eight = loss_without["the other eight of layer 16"]
     after, control = ablated["16.0"]["score"], ablated["the other eight of layer 16"]["score"]
+    score_before, score_after = induction[17, 4], after[17, 4]
     figures.reading_heads.ablation(loss_without, induction, after)
     with_mean = measured("16.0 at its mean", lambda: copying(
         [(16, 0)], instead=read(real, halves[0]).found[:, :, :, 1:].mean(dim=(0, 3))))["second"]
     assert min(with_mean, loss_without["16.0"]) > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 0.5
-    assert loss_without["the other eight of layer 16"] < whole["second"] + 1
+    assert without_eight < whole["second"] + 1 and score_before > 0.5 > 0.1 > score_after
     assert min(induction[17, 3:6].min(), control[17, 3:6].min()) > 0.5 > 5 * after[17, 3:6].max()
 
     def other_draws():
@@ -409,11 +408,11 @@ if passed(induction_score):
 
     draws = measured("five more draws", other_draws)["second"]  # (5, 3)
     missed, spared = draws[:, 1] - draws[:, 0], draws[:, 2] - draws[:, 0]
+    assert missed.min() > 3 and spared.max() < 1
 
 # %% [markdown]
-# With its mean (see below) in place of 0 it is {{ with_mean:.1f }}. Without the other *eight* heads of layer 16 the loss is
-# {{ loss_without["the other eight of layer 16"]:.1f }} nats. In five more draws of random tokens it rose by
-# {{ missed.min():.1f; it > 3 }} nats or more without 16.0, and by {{ spared.max():.1f; it < 1 }} or less without the other eight.
+# Without the other *eight* heads of layer 16 the loss is {{ without_eight:.1f }} nats. In five more draws of random tokens it rose by
+# at least {{ missed.min():.1f }} nats without 16.0, and by at most {{ spared.max():.1f }} without the other eight.
 #
 # So 16.0 is needed. Does it also write what we think, *cold* into the vector at *window*?
 # The hook below exchanges what 16.0 found at *window*, the word after *cold*, with what it found at *sugar*, the word after
@@ -452,22 +451,19 @@ if passed(induction_score):
     at_a, at_b = (np.stack([moved_to[:, i, :, pair[side]] for i, pair in enumerate(PAIRS)], axis=1) for side in (0, 1))
     figures.reading_heads.activation_patching(example["token"][:12], moved_to[0, 0], 3, PAIRS[0],
                                               means=(at_a[..., 0].mean(), at_b[..., 1].mean()))
-    assert says[0, 0] > 10 * says[1, 0] and says[1, 1] < 0.05
+    p_true, p_true_after, p_other_after = says[0, 0], *says[1]
+    assert p_true > 10 * p_true_after and p_other_after < 0.05
     assert at_a[..., 0].mean() > 0.5 > 0.05 > at_a[..., 1].mean() and at_b[..., 1].mean() > 0.5 > 0.05 > at_b[..., 0].mean()
 
 # %% [markdown]
-# It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
-# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }}
-# to {{ at_b[..., 1].mean():.2f }}.
-#
-# The weight moves, but the *answer* does not follow. The probability of the true next word falls from {{ says[0, 0]:.2f }} to
-# {{ says[1, 0]:.3f }}; the other word gets only {{ says[1, 1]:.3f }} on average. The note steers where 17.4 looks; alone it
-# does not decide what the model says.
+# On average over 25 exchanges, in five lists, it does: the weight moves. But the *answer* does not follow. The probability of the
+# true next word falls from {{ p_true:.2f }} to {{ p_true_after:.3f }}; the other word gets only {{ p_other_after:.3f }}. The note
+# steers where 17.4 looks. What does 17.4 write? We come back to that.
 #
 # ## A model without one of its heads
 #
-# Which of its eight heads does your own model need? Later layers may never have met a head that adds 0.
-# In **mean ablation** the head adds its own mean instead.
+# Which of your model's eight heads does it need? Zero may be a value that later layers have never met. So in
+# **mean ablation** the head adds its own mean instead.
 #
 # A **forward pre-hook** sees the inputs of a module, a tuple, before it runs; what it returns takes their place:
 
@@ -528,17 +524,11 @@ if passed(loss_without_head):
     needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
     figures.reading_heads.loss_without_each_head(needed, with_its_mean, all_there)
     worst = max(needed, key=needed.get)
-    _, second = sorted(eight, key=needed.get)[:-3:-1]  # the two that are missed most
 
 # %% [markdown]
-# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] }} to
-# {{ needed[worst]:.2f; it == max(needed.values()) }} nats without head {{ worst[0] }}.{{ worst[1] }}, and to
-# {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads cost little, as in far larger
-# models (Michel et al. 2019).
-#
-# Head {{ second[0] }}.{{ second[1] }}, missed second most, costs {{ needed[second] - all_there:.2f; it > 0.1 }} nats; its
-# previous-token score, {{ back[second]:.2f; it == back.min() }}, is the lowest. A score says
-# where a head looks, not what it is worth.
+# The course's copy misses head {{ worst[0] }}.{{ worst[1] }} most; even with its mean in its place the loss is
+# {{ with_its_mean[worst]:.2f; it > all_there }} nats, not {{ all_there:.2f }}. Most heads cost little, as in far larger models (Michel
+# et al. 2019).
 #
 # ## What a head adds
 #
@@ -551,7 +541,7 @@ if passed(loss_without_head):
 # + \underbrace{3 \begin{pmatrix} 4 \\ 5 \end{pmatrix}}_{\text{head 1 adds}}
 # = \begin{pmatrix} 14 \\ 19 \end{pmatrix}$$
 #
-# So the output of attention *is* a sum over heads (Elhage et al. 2021).
+# So the output of attention *is* a sum over heads.
 
 # %% [markdown]
 # @exercise head_contributions
@@ -606,12 +596,16 @@ if passed(head_contributions):
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    def shares():
-        w, (seen, logits, city), london = real.weights, capitals(), real.encode(" London")
-        direction = (w["token.weight"][city[:, 0]] - w["token.weight"][london]) * w["norm.weight"]
-        direction = direction / seen.x[:, -1].square().mean(dim=-1, keepdim=True).sqrt()  # as the last norm does
+    def attribution(seen, direction, at=-1):
+        """(B, layers, heads): what each head adds at one token along a direction (B, d_model) of the embedding rows, in logits."""
+        w = real.weights
+        scale = seen.x[:, at].square().mean(dim=-1, keepdim=True).sqrt()  # as the last norm does
         columns = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
-        share = torch.einsum("blhc,ldhc,bd->blh", seen.found[:, :, :, -1], columns, direction)
+        return torch.einsum("blhc,ldhc,bd->blh", seen.found[:, :, :, at], columns, direction * w["norm.weight"] / scale)
+
+    def shares():
+        rows, (seen, logits, city), london = real.weights["token.weight"], capitals(), real.encode(" London")
+        share = attribution(seen, rows[city[:, 0]] - rows[london])
         return {"share": share, "gap": logits.gather(1, city)[:, 0] - logits[:, london[0]],
                 "looks": seen.weights[:, *divmod(share[0].argmax().item(), 9), -1]}
 
@@ -627,7 +621,9 @@ if passed(head_contributions):
         "whole": chances(), "without": torch.stack([chances([(23, head)]) for head in range(9)])})
     figures.reading_heads.capitals(LAND, kept["whole"], kept["without"], 23, 4)
     left = kept["without"] / kept["whole"]  # (9, 5): the part of the probability that is left
-    assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
+    on_france, on_others, without_others = kept["without"][4, 0], left[4, 1:], np.delete(left, 4, axis=0)
+    assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and without_others.min() > 0.75
+    assert on_france < kept["whole"][0] / 2 and 0.05 < on_others.min() < on_others.max() < 0.6
 
 # %% [markdown]
 # On *France* one head stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its weight, and adds
@@ -635,10 +631,68 @@ if passed(head_contributions):
 # country with {{ looks[1:, 3].min():.0% }} or more, and its share is the largest of 270, except on *Italy*.
 #
 # Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
-# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On the other four, {{ left[4, 1:].min():.0% }} to
-# {{ left[4, 1:].max():.0% }} is left; without another head of the layer, at least
-# {{ np.delete(left, 4, axis=0).min():.0% }}. Map, attribution and ablation agree, on prompts that had no say in the choice.
+# {{ on_france:.2f }}. On the other four, {{ on_others.min():.0% }} to {{ on_others.max():.0% }} is left; without another head of the
+# layer, at least {{ without_others.min():.0% }}. Map, attribution and ablation agree, on prompts that had no say in the choice.
 # So we may say: in prompts of this form, 23.4 looks at the country and adds to its capital.
+#
+# The **logit lens** (nostalgebraist 2020) reads the residual stream after each layer, as if the model ended there. At which place
+# is *Paris*? The second number is without 23.4.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def lens(without=()):
+        """The place of Paris after each layer, 1 where no token has a larger logit."""
+        ids, x, places = torch.tensor([real.encode("The capital of France is")]), None, []
+        for layer in range(30):
+            x = read(real, ids, without, layers=[layer], x=x).x
+            logits = logits_of(real, x[0, -1])
+            places.append(1 + (logits > logits[real.encode(" Paris")[0]]).sum())
+        return places
+
+    place = measured("lens", lambda: {"whole": lens(), "without": lens([(23, 4)])})
+    for layer in (5, 22, 23, 25, 27, 28, 29):
+        print(f"after layer {layer:2}: {place['whole'][layer]:5,} {place['without'][layer]:5,}")
+    (place_22, place_23), without_23 = place["whole"][22:24], place["without"][23]
+    assert place["whole"].min() == place["whole"][29] == 1 and without_23 > 0.9 * place_22 > 1500 > 3 * place_23
+
+# %% [markdown]
+# Layer 23 lifts *Paris* from place {{ place_22:,d }} to {{ place_23:,d }}; without 23.4, only to {{ without_23:,d }}.
+#
+# ## What a head writes
+#
+# W_Q and W_K decide where a head looks, its **QK circuit**; W_V and W_O what it then writes, its **OV circuit** (Elhage
+# et al. 2021). A map shows only the first. Back to the 25 exchanges: what does each head add to the logit of the true next word,
+# above the mean of all words?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def written(text, pairs):
+        """At the second copy of the word before place a: what each head gives to place a, (pairs, layers, heads), and what it adds to
+        the logits of the words at a and b, before and after the exchange, (pairs, 2, 2, layers, heads)."""
+        ids, rows, looks, adds = torch.tensor([real.encode(text) * 2]), real.weights["token.weight"], [], []
+        plain = read(real, ids)
+        for a, b in pairs:
+            at = ids.shape[1] // 2 + a - 1
+            looks.append(plain.weights[0, :, :, at, a])
+            words = rows[ids[0, [a, b]]] - rows.mean(dim=0)
+            adds.append(torch.stack([attribution(seen, words, at) for seen in (plain, read(real, ids, hook=exchange(a, b)))]))
+        return torch.stack(looks), torch.stack(adds)
+
+# %% role="payoff" exercise="head_contributions" tags=["hide-input"]
+if passed(head_contributions) and passed(induction_score):
+    wrote = measured("written", lambda: {name: torch.cat(each).mean(dim=0) for name, each in zip(
+        ("looks", "adds"), zip(*(written(words, PAIRS) for words in LISTS)))})
+    looking, adds = wrote["looks"], wrote["adds"]  # (layers, heads); before and after, the words at a and b, (2, 2, layers, heads)
+    some = (17, 4), (18, 6), (23, 7), (29, 1)
+    to_word, favored = {f"{layer}.{head}": adds[0, 0, layer, head] for layer, head in some}, adds.sum(axis=(2, 3)) @ (1, -1)
+    figures.reading_heads.writers(looking, adds, some)
+    assert looking[17, 4] > 0.5 and to_word["17.4"] < 0.05 and divmod(adds[0, 0].argmax(), 9) == (29, 1) and looking[29, 1] < 0.02
+    assert divmod(looking.argmax(), 9) == (18, 6) and favored[0] > 2 > 0.2 > abs(favored[1])
+
+# %% [markdown]
+# 17.4 finds the word, and adds next to nothing to it: {{ to_word["17.4"]:.2f }} logits. Others write it: 18.6, which finds it, too,
+# adds {{ to_word["18.6"]:.2f }}, and 29.1, which hardly looks there, {{ to_word["29.1"]:.2f }}. All heads together favor the true word
+# over the other by {{ favored[0]:.1f }} logits, after the exchange by {{ abs(favored[1]):.1f }}: neither wins.
 #
 # ## What is *it*?
 #
@@ -667,13 +721,14 @@ if passed(head_contributions):
 if passed(head_contributions):
     (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
     it, animal, street = tokens.index(" it"), tokens.index(" animal"), tokens.index(" street")
-    figures.reading_heads.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, [tokens, other])
+    figures.reading_heads.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, [tokens, other], last=True)
     assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
     assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+    assert (on_animal := tired[13, 8, it, animal]) > 0.3
 
 # %% [markdown]
-# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the sentence
-# where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is wrong. At the last
+# From *it*, head 13.8 gives {{ on_animal:.0% }} of its weight to *animal*, and exactly as much in the sentence
+# where *it* is the street. It makes the famous picture, and for one of the sentences it is wrong. At the last
 # word some heads do look at the right noun (a further part), but the model does as
 # well without them. In this model we found no head that resolves *it*.
 
@@ -797,7 +852,7 @@ check(attention_rollout)
 # *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. Token 0 can look only at itself, so a share that has
 # reached it never leaves, and each layer adds to it. Thirty layers that spread their weight evenly over the past
 # would already give it 0.999; the sink only speeds this up. In the experiment, *France* moves the prediction by
-# {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}.
+# {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}. (*is* moves it most: the prediction is made there.)
 #
 # @wrong
 #
@@ -992,7 +1047,7 @@ if passed(head_contributions):
 # %% [markdown]
 # ## What we keep
 #
-# - A map shows where a head looks. A score compares heads, and is as good as the test behind it.
+# - A map shows where a head looks (QK), not what it writes (OV). A score compares heads, and is as good as the test behind it.
 # - Weight on the first token is usually a sink.
 # - Induction takes two heads: one that notes what came before, one that looks for that note.
 # - Ablation takes a head's part away, activation patching moves it, logit attribution counts it in logits.

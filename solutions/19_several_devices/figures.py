@@ -90,9 +90,10 @@ def ring_steps(world_size: int = 4) -> list[list[int]]:
                     _arrow(ax, (step + 0.48, -0.55), (step + 0.69, -0.12), **way)
                     if step == 0:
                         ax.text(0.44, -0.5, f"from rank {rank}", ha="right", va="center", fontsize=9, color=_INK)
+                        ax.text(0.57, rank + 0.5, f"to rank {to}", ha="left", va="center", fontsize=9, color=_INK)
     ax.set(
         xlim=(-0.5, world_size - 0.5),
-        ylim=(world_size - 0.42, -0.62),
+        ylim=(world_size - 0.38, -0.62),
         xticks=range(world_size),
         yticks=range(world_size),
         xlabel="step",

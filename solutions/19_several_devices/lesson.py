@@ -44,8 +44,8 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # A large GPU, NVIDIA's H100, has 80 GB. Neither the weights nor the text fit. So we cut attention in two ways, by heads and by tokens, and
 # give the pieces to several devices.
 #
-# Both cuts are exact: up to rounding, the output is that of one device. The price is what the devices send each other, and you predict it
-# to the byte. In the end four processes on your computer compute one attention, and none of them ever has all the keys.
+# We cut the forward pass alone, and both cuts are exact: up to rounding, the output is that of one device. The price is what the devices
+# send each other, and you predict it to the byte.
 #
 # ## One program, many ranks
 #
@@ -249,7 +249,7 @@ if passed(head_shard) and passed(tensor_parallel_attention):
         assert gap < 1e-5 and sent == [predicted] * n
 
 # %% [markdown]
-# A rank's weights shrink with N. What it sends does not: it approaches twice the size of the output, for each attention, and no rank
+# A rank's weights shrink with N. What it sends does not shrink: for each attention it approaches twice the output's size, and no rank
 # can go on before the sum is there. So tensor parallelism is used where links are fast, inside one machine
 # (Narayanan et al. 2021, section 1).
 #
@@ -303,7 +303,7 @@ def merge_partial(a, b):
 
 # %% [markdown]
 # A deadlock gives no error at first: the program stands still, until a time limit ends it. The same happens if one rank
-# calls a collective once more than the others. The check of the next exercise notices, and says which rank called how often.
+# calls a collective once more than the others.
 #
 # With a causal mask, positions count in the *whole* text: with chunks of 4 tokens, the first token of rank 2 is at position 8. So at
 # every step a rank has to know whose keys it holds.
@@ -379,7 +379,7 @@ if passed(ring_attention):
 # A device can send and compute at the same time: while it works on one chunk, the next one is on its way. Sending is hidden if it takes no
 # longer than a step computes. For a chunk of T_local tokens, unmasked, with two bytes a number:
 #
-# - computing takes 4 · T_local² · d_model operations, for scores and weighted values (lesson 11);
+# - computing takes 4 · T_local² · d_model operations, for scores and weighted values;
 # - the keys and values are 4 · T_local · d_model bytes.
 #
 # That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
@@ -390,10 +390,12 @@ if passed(ring_attention):
 # %% role="demo" tags=["nbval-check-output"]
 for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
     print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
+tokens_each = 10**6 // 16  # our text over sixteen ranks
+kept_gb, scores_gb, weights_gb = 98 / 16, 96 * tokens_each**2 * 2 / 1e9, 350 / 8  # of a rank: of 98 GB, in 96 heads, of GPT-3 over eight
 
 # %% [markdown]
-# Sixteen ranks of our text have {{ 10**6 // 16:,; it > 19780 }} each. Our `exchange` hides nothing, since it waits. A real
-# ring starts it, computes, and then waits.
+# Sixteen ranks of our text have {{ tokens_each:,; it > 39560 }} each: enough even where a causal mask halves the work of each
+# step. Our `exchange` hides nothing, since it waits. A real ring starts it, computes, and then waits.
 
 # %% [markdown]
 # ## For real
@@ -516,7 +518,7 @@ if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_availabl
     assert gap < 1e-6 and sent == (x.nbytes, x.nbytes)
 
 # %% [markdown]
-# Then your ring: 2,048 tokens in one, two and four processes, each with its own chunk:
+# Then your ring, on 2,048 tokens:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention) and dist.is_available():
@@ -532,10 +534,13 @@ if passed(ring_attention) and dist.is_available():
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. The ring divides what has to be *kept*: of a block's 98 GB, each of sixteen
-# ranks keeps {{ 98 / 16:.0f; it < 80 }}. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
-# {{ 96 * (10**6 / 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
-# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each.
+# The same output, from processes that share no memory. What has to be *kept* is divided: each of sixteen ranks keeps
+# {{ kept_gb:.0f; it < 80 }} of a block's 98 GB. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
+# {{ scores_gb:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
+# {{ weights_gb:.0f; it < 80 }} of GPT-3's 350 GB on each.
+#
+# All this was the forward pass. In the backward pass the cut by heads needs one more all-reduce, of the gradient of x (Shoeybi et al.
+# 2019, section 3). In the ring the gradients of keys and values travel with these: twice as much in each exchange.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
@@ -587,8 +592,7 @@ if passed(ring_attention):
 #     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint FIRST:29500 several_devices.py
 #
 # With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried both commands on one computer, on its CPUs, and one rank on
-# a GPU, but not several machines or GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its
-# argument.
+# a GPU, but not several machines or GPUs. torch's all-reduce is `dist.all_reduce(tensor)`; it overwrites its argument.
 
 # %% [markdown]
 # ## Further: who waits in a causal ring
@@ -636,7 +640,7 @@ assert balanced == 2
 
 # %% [markdown]
 # At every step each rank now has the same work, half a unit. The ring takes {{ balanced:g }} units instead of
-# {{ in_order:g }}, the half of 4 that the mask had promised. The mask has to know the true positions of both pieces, and
+# {{ in_order:g }}: half of the 4 without a mask. The mask has to know the true positions of both pieces, and
 # hidden pieces are skipped, as chunks were.
 #
 # Striped attention (Brandon et al. 2023) deals the tokens out one by one, like cards: rank r gets the tokens r, r + N, r + 2N and so on.
@@ -671,7 +675,6 @@ assert balanced == 2
 # | on one of N ranks | shape |
 # |---|---|
 # | qkv_shard; proj_shard | (3 · d_model / N, d_model); (d_model, d_model / N) |
-# | its part of the output; the sum | (B, T, d_model) |
 # | q, k, v of its chunk | (B, H, T / N, d) |
 # | scores at one step | (B, H, T / N, T / N) |
 # | m, l; o | (B, H, T / N); (B, H, T / N, d) |
