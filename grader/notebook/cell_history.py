@@ -19,6 +19,7 @@ from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
 from grader.source.definitions import defined_names, normalize, parse
 from grader.source.dependencies import IMPORTS
+from grader.source.magics import without_magics
 from grader.source.scopes import imported, names_of
 from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
@@ -75,7 +76,7 @@ class CellHistory:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(text) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
+        names = defined_names(without_magics(text)) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
@@ -85,7 +86,7 @@ class CellHistory:
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
-        defines = defined_names(text) | reach.names_taken(text).keys()
+        defines = defined_names(without_magics(text)) | reach.names_taken(text).keys()
         failure = failure_from(error) if error is not None else None
         absences = self._absences(text, namespace)
         for name, earlier_value in self._before.items():
@@ -112,7 +113,7 @@ class CellHistory:
         """Of the names that a cell binds those that grading will not have from it, and why."""
         if normalize(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
-        tree = parse(text) if self.absences or "passed" in text or "import" in text else None
+        tree = parse(without_magics(text)) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
         absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in reach.names_taken(text).items()}

@@ -23,7 +23,13 @@ def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
 
     number: '01.2' is lesson 01's second prediction. options: its letters. choice: one of them, for who has no buttons.
     """
-    if not (isinstance(number, str) and _NUMBER.fullmatch(number) and isinstance(options, str) and options.isalpha()):
+    if not (
+        isinstance(number, str)
+        and _NUMBER.fullmatch(number)
+        and isinstance(options, str)
+        and options.isalpha()
+        and options[1:]
+    ):
         return sentence(f"predict takes a prediction's number and the letters of its options, as in `{EXAMPLE}`.")
     key, as_in = _key(number), f'as in `predict("{number}", "{options}", "{options[0]}")`.'
     if choice and not (isinstance(choice, str) and len(choice) == 1 and choice.upper() in options):

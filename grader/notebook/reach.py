@@ -34,8 +34,9 @@ def functions_of(obj: Any) -> list[FunctionType]:
 
 
 def code_files(obj: Any) -> list[str]:
-    """The files, or cells, that hold the code of a function or of a class's methods."""
-    return list(dict.fromkeys(one.__code__.co_filename for one in functions_of(obj)))
+    """The files, or cells, that hold the code of a function or of a class's methods; no library's, such as that of a decorator."""
+    files = dict.fromkeys(one.__code__.co_filename for one in functions_of(obj))
+    return [file for file in files if not file.startswith(_LIBRARIES)]
 
 
 def globals_named(code: CodeType) -> Iterator[str]:

@@ -21,7 +21,7 @@ from grader.worker.values import Failure, Observation
 if TYPE_CHECKING:
     from grader.submission.plan import Plan
 
-CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
+CELLS_TIMES = 6  # after this many times the limit of one cell none of the learner's is begun that defines no exercise
 BATCH_SIZE = 16  # cases of one message
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
@@ -31,6 +31,7 @@ PRINTED_MUCH = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
 )
+NO_TIME = "Not run, since the cells before took too long, and since they define no exercise: cell {}."
 WENT_ON = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
     "its cells were run again for the remaining exercises: let no thread keep running in the background."
@@ -131,6 +132,7 @@ class Session:
         self._used_s: dict[str, float] = {}  # by exercises
         self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
+        self._left_out: list[str] = []  # the numbers of cells for which there was no time
         self._background_use = ""  # what was used up by nothing that had been asked for
 
     def close(self) -> None:
@@ -228,7 +230,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
         background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.is_over
+        slow = (NO_TIME.format(", ".join(self._left_out[:20])),) * bool(self._left_out)
+        return (PRINTED_MUCH,) * self._printed_much + background + slow + (self._budget.note,) * self._budget.is_over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
         return lost.failure(subject, self._timeout_s, self._memory_bytes)
@@ -261,8 +264,14 @@ class Session:
         """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
         cell = self._plan.cells[position]
         repeated = position in self._finished
-        if not repeated and self._cells_s >= self._timeout_s * CELLS_TIMES:
+        if (
+            cell.own
+            and not repeated
+            and self._cells_s >= self._timeout_s * CELLS_TIMES
+            and position not in self._plan.owners.values()
+        ):
             self._skipped[position] = SkippedCell("timeout", "the cells before it took too long")
+            self._left_out.append(cell.label.removeprefix("cell "))
             return None
         if self._budget.is_over:
             self._skipped[position] = SkippedCell("timeout", self._budget.cause)

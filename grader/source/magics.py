@@ -1,7 +1,7 @@
 """Takes a notebook's magics and shell commands out of a cell, so that the rest runs as plain Python.
 
-`%%time`, `%%timeit`, `%%capture` and `%%prun` keep the cell below them; any other `%%magic` drops its
-cell. `%time statement` keeps the statement; every other line magic, shell line and question (`x?`) is
+`%%time`, `%%capture` and `%%prun` keep the cell below them; any other `%%magic` drops its cell, as `%%timeit` does, which
+runs it in a function of its own. `%time statement` keeps the statement; every other line magic, shell line and question (`x?`) is
 dropped, and `x = %magic` or `x = !command` gives None. What all lines are indented by goes, as in a kernel.
 Line numbers stay.
 """
@@ -12,7 +12,7 @@ import re
 
 from grader.source.definitions import parse
 
-KEEPS_BODY = ("time", "timeit", "capture", "prun")
+KEEPS_BODY = ("time", "capture", "prun")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
 _LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]*]+\s*\?\??\s*)$")
 _TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")

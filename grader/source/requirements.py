@@ -87,7 +87,7 @@ def reason(requirement: str) -> str:
     if requirement.startswith("python>="):
         here = ".".join(map(str, sys.version_info[:2]))
         return f"needs Python {requirement.removeprefix('python>=')} or newer, and Python {here} is running here"
-    return f"imports a library of {requirement}, which is not installed here"
+    return f"imports {requirement}, which is not installed here"
 
 
 def _missing_features(tree: ast.Module, version: tuple[int, ...]) -> Iterator[str]:

@@ -44,13 +44,14 @@ _FUNCTION = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 class RunCell:
     """A cell that runs while grading. own: the learner's; else the course's.
 
-    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell.
+    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell. lacking: the label of that cell.
     """
 
     label: str
     text: str
     own: bool
     requires: str = ""
+    lacking: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,10 +196,14 @@ class _Overlay:
             added = self._additions(text)
             if added:
                 self._own(cell, added)
-            if added and at is not None:
-                self.notes.append(
-                    f"Cell {cell.number} belongs to the lesson: the course's copy ran, followed by the lines that were added."
-                )
+            if at is not None:
+                changed = self._changed_definitions(text, self.pristine.cells[at].text)
+                ways = ["followed by the lines that were added"] * bool(added)
+                ways += [f"with its own {' and '.join(changed)}"] * bool(changed)
+                if ways:
+                    self.notes.append(
+                        f"Cell {cell.number} belongs to the lesson: the course's copy ran, {', '.join(ways)}."
+                    )
         elif self.defined_names(text) & self.needed:
             self._own(cell, text)
 
@@ -228,7 +233,8 @@ class _Overlay:
             if cell.role == "exercise":
                 self.meant.setdefault(cell.exercise, []).append(len(self.cells))
                 self.files_run[len(self.cells)] = file_run(cell.text)
-            self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
+            label = f"cell {cell.number}"
+            self.cells.append(RunCell(label, text, True, cell.requires, label))
 
     def _lay_given(self, end: int) -> None:
         """Lays out the course's given cells before this position of the pristine lesson."""
@@ -269,6 +275,18 @@ class _Overlay:
             added |= names.binds - self.pristine.given_names
             kept[first : first + len(written)] = written
         return "\n".join(kept) if any(kept) else ""
+
+    def _changed_definitions(self, text: str, pristine: str) -> list[str]:
+        """The functions and classes of a given cell that a learner has changed."""
+        theirs, own = (
+            {
+                one.name: ast.dump(one)
+                for one in (tree.body if tree else ())
+                if isinstance(one, (ast.FunctionDef, ast.ClassDef))
+            }
+            for tree in map(parse, (text, pristine))
+        )
+        return [f"`{name}`" for name in own if theirs.get(name, own[name]) != own[name]]
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
@@ -314,12 +332,13 @@ class _Overlay:
         spread = any(cell.requires for cell in self.cells)
         while spread:
             cells = [cell for cell in self.cells if cell.requires]
-            lacking = {name: cell.requires for cell in cells for name in self.defined_names(cell.text)}
+            lacking = {name: cell for cell in cells for name in self.defined_names(cell.text)}
             spread = False
             for at, cell in enumerate(self.cells):
                 names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
                 if names:
-                    self.cells[at] = replace(cell, requires=lacking[min(names)])
+                    source = lacking[min(names)]
+                    self.cells[at] = replace(cell, requires=source.requires, lacking=source.lacking)
                     spread = True
 
     def _absent(self, name: str) -> str:

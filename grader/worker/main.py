@@ -88,6 +88,8 @@ def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:
     try:
+        if name not in notebook.namespace:
+            raise NameError(f"{name} is defined no more when all cells have run: one of them deletes it")
         return {"observation": observe(notebook.namespace[name], SimpleNamespace(**case))}
     except BaseException as error:  # KeyboardInterrupt, raised by the learner's code
         return {"observation": Observation(failure=failure_from(error))}

@@ -213,8 +213,9 @@ def _failure_from(error: BaseException) -> Failure:
         return Failure(
             "not_started", "NotImplementedError", message, _calling_line(error.__traceback__, frame), function=function
         )
-    if isinstance(error, SyntaxError) and error.text:
-        line, number = error.text.strip(), error.lineno or 0
+    if isinstance(error, SyntaxError):
+        number = error.lineno or number
+        line = (error.text or linecache.getline(error.filename or "", number)).strip() or line
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
     return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)

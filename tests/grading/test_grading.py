@@ -15,6 +15,7 @@ from grader.course.course import open_course
 from grader.grading import grade as grading
 from grader.judging.judge import blame_callee
 from grader.judging.verdict import Verdict
+from grader.sandbox import session
 from grader.sandbox.sandbox import Sandbox
 from grader.source.requirements import LIBRARIES
 from grader.source.slips import Slip
@@ -270,6 +271,26 @@ def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):
     assert double.status == row_sums.status == "error"
     assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
     assert not any("whose check fails" in detail for detail in double.details)
+
+
+def test_slow_cells_of_ones_own_cost_no_answer(graded, monkeypatch):
+    monkeypatch.setattr(session, "CELLS_TIMES", 0)  # no time is left from the first of them on
+    content = toy.solved()
+    content["cells"].insert(0, toy.code("x = 1"))
+    report = graded(content)
+    assert report.score == 6 and report.lessons[0].notes == (session.NO_TIME.format("1"),)
+
+
+def test_an_answer_that_a_later_cell_deletes_is_missing(graded):
+    content = toy.solved()
+    content["cells"].append(toy.code("del double"))
+    verdict = graded(content).lessons[0].verdicts[0]
+    assert verdict.status == "error" and "one of them deletes it" in verdict.headline
+
+
+def test_a_statement_that_stands_outside_a_function_is_shown(graded):
+    verdict = graded(toy.solved(double="def double(x):\n    return 2 * x\nreturn 3")).lessons[0].verdicts[0]
+    assert "'return' outside function" in verdict.headline and verdict.line.text == "return 3"
 
 
 def test_an_exercise_that_needs_one_whose_cell_failed_says_so(graded):

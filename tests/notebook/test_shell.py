@@ -11,7 +11,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.grade import grade_submission
-from grader.notebook import cell_output, verdicts, workspace
+from grader.notebook import cell_output, reach, verdicts, workspace
 
 IMPORTS = (
     "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
@@ -631,6 +631,19 @@ def test_an_answer_that_needs_a_file_of_ones_own_is_none_in_grading(cells, tmp_p
         sys.modules.pop("helpers", None)
     assert said.startswith("ERROR: corrected_first_row")
     assert f"is made in a cell that needs `largest`. `largest` needs `helpers.py`. {ALONE}" in said
+
+
+def test_a_shell_cell_defines_nothing(cells):
+    cells.run(RIGHT)
+    cells.run("%%bash\ncat <<'X'\ndef softmax_rows(x): pass\nX\nexit 3", raises=True)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+def test_the_code_of_a_library_s_decorator_is_not_the_learner_s(cells):
+    torch = pytest.importorskip("torch")
+    cells.run("import torch\n@torch.no_grad()\n" + RIGHT)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    assert reach.code_files(torch.no_grad()(lambda x: x)) == []
 
 
 def test_a_cell_that_fails_before_it_imports_numpy_again_leaves_numpy_as_it_was(cells):

@@ -22,7 +22,8 @@ CASES = {
     "np.*sum*?\nx = 1": "pass\nx = 1",
     "%%time\nx = 1": "\nx = 1",
     "%%capture out\n%cd x\nx = 1": "\npass\nx = 1",
-    "\n%%timeit -n 3\nx = 1": "\nx = 1",
+    "\n%%capture out -n 3\nx = 1": "\nx = 1",
+    "\n%%timeit -n 3\nx = 1": "",  # it binds x in a function of its own
     "%%bash\nrm -rf /": "",
     "%%html\n<b>": "",
     "!tar \\\n  -x \\\n  file\nx = 1": "pass\n\n\nx = 1",

@@ -46,6 +46,20 @@ def test_the_solved_lesson_runs_given_cells_and_exercises_in_order(tmp_path):
     assert plan.notes == ()
 
 
+def test_a_definition_of_the_course_s_that_was_changed_is_a_note(tmp_path, monkeypatch):
+    monkeypatch.undo()  # of the toy course there is no given function
+    content = open_course().pristine("03_scaled_dot_product_attention")
+    cell = next(cell for cell in content["cells"] if "def softmax(" in "".join(cell["source"]))
+    cell["source"] = "import json\n" + "".join(cell["source"]).replace("(scores: np.ndarray)", "(scores)")
+    submission = read_submission(open_course(), toy.write(tmp_path / "03.ipynb", content))
+    assert any(
+        note.endswith(
+            "belongs to the lesson: the course's copy ran, followed by the lines that were added, with its own `softmax`."
+        )
+        for note in submission.plan("03_scaled_dot_product_attention").notes
+    )
+
+
 def test_another_lesson_s_answers_in_a_notebook_are_a_note(tmp_path, monkeypatch):
     monkeypatch.undo()  # of the toy course there is one lesson
     course = open_course()
