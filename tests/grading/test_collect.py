@@ -376,6 +376,34 @@ def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_
     )
 
 
+def test_two_learners_with_long_names_have_a_folder_each_without_a_roster(tmp_path):
+    ends = {"1_assignsubmission_file_/a.ipynb": "A", "2_assignsubmission_file_/b.ipynb": "B"}  # Moodle's number is last
+    files = {f"Anna {'Bartholomäus' * 12}_{end}": data for end, data in ends.items()}
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files)) == 0
+    assert [name.partition("/")[2] for name in tree(tmp_path / "collected")] in (
+        ["a.ipynb", "b.ipynb"],
+        ["b.ipynb", "a.ipynb"],
+    )
+
+
+def test_two_learners_whose_folders_no_system_could_tell_apart_are_not_one(tmp_path, capsys):
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada:b/a.ipynb": "A", "ada?b/b.ipynb": "B"})) == 1
+    assert tree(tmp_path / "collected") == {"ada-b/a.ipynb": "A"}
+    assert "is of ada?b, whose folder would have the same name as that of ada:b" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stem", ["x" * 116, "A" * 180, "щ" * 118, "王" * 90])
+def test_a_name_that_is_too_long_keeps_its_ending_and_stays_a_name_of_its_own(tmp_path, capsys, stem):
+    files = {f"ada/{stem}1.ipynb": "A", f"ada/{stem}2.ipynb": "B", "ada/a.ipynb": "C"}
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files)) == 0
+    made = tree(tmp_path / "collected")
+    assert sorted(made.values()) == ["A", "B", "C"] and all(name.endswith(".ipynb") for name in made)
+    assert all(len(name.encode()) <= len("ada/") + collection.LONGEST for name in made)
+    assert "ada  3 new files, 2 under a shorter name, as collected.csv tells" in capsys.readouterr().out
+    rows = csv.DictReader((tmp_path / "collected" / "collected.csv").open())
+    assert {row["original"]: made[f"ada/{row['file']}"] for row in rows} == files
+
+
 # --- again -----------------------------------------------------------------------------------
 
 
