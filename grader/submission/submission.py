@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from grader.course.course import Course
@@ -260,9 +261,10 @@ def _choose(course: Course, files: list[_File]) -> tuple[dict[str, _File], dict[
         theirs = [file for file in files if file.lesson == lesson]
         if len(theirs) > 1:
             saved = save_order(file.changed for file in theirs)
-            ranks = {file.place: _rank(course, file, saved[file.changed]) for file in theirs}
-            theirs.sort(key=lambda file: ranks[file.place], reverse=True)
-            sentence = _set_aside(theirs, ranks)
+            ranked = [(_rank(course, file, saved[file.changed]), file) for file in theirs]
+            ranked.sort(key=itemgetter(0), reverse=True)
+            theirs = [file for _, file in ranked]
+            sentence = _set_aside(ranked)
             if any(file.texts != theirs[0].texts for file in theirs):
                 doubts[lesson] = f"{sentence} Hand in one notebook of each lesson, as {lesson}.ipynb."
             else:
@@ -281,12 +283,12 @@ def _rank(course: Course, file: _File, saved: int) -> _Rank:
     return worth, saved, attempts, named, -file.level, file.place
 
 
-def _set_aside(files: Sequence[_File], ranks: Mapping[str, _Rank]) -> str:
+def _set_aside(ranked: Sequence[tuple[_Rank, _File]]) -> str:
     """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
-    best, *others = files
+    (rank, best), *others = ranked
     reasons = []
-    for file in others[:10]:
-        differs = [mine != its for mine, its in zip(ranks[file.place], ranks[best.place], strict=True)].index(True)
+    for other, file in others[:10]:  # of which names may read alike
+        differs = next((at for at, pair in enumerate(zip(other, rank, strict=True)) if pair[0] != pair[1]), -1)
         reason = "cannot be read" if not differs and file.notebook is None else _REASONS[differs]
         reasons.append(f"{file.place} ({'the same code' if file.texts == best.texts else reason})")
     more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
