@@ -22,7 +22,7 @@ from dataclasses import replace
 from grader.reports import feedback, markdown, moodle, sheet
 from grader.reports.class_summary import ClassSummary, plain
 from grader.reports.gradebook import Gradebook
-from grader.submission.platforms import CANVAS, MOODLE, Platform
+from grader.submission.platforms import CANVAS, MOODLE, Platform, titles
 
 FEEDBACK = "feedback comments"
 GRADED = "last modified (grade)"
@@ -41,7 +41,7 @@ def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, st
         yield "canvas/comments.zip", _zip(comments)
     if pages:
         yield "moodle/feedback.zip", _zip(pages)
-    heading = [title.lower() for title in gradebook.roster.heading] if gradebook.roster else []
+    heading = titles(gradebook.roster.heading) if gradebook.roster else []
     if {"identifier", "grade", GRADED} <= set(heading):
         yield "moodle/worksheet.csv", _worksheet(summary, gradebook, heading)
 
@@ -90,7 +90,7 @@ def _worksheet(summary: ClassSummary, gradebook: Gradebook, heading: list[str]) 
 def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
     roster = gradebook.roster
-    cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
+    cells = dict(zip(titles(roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
     most = gradebook.possible(summary)
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:

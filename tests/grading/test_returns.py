@@ -120,6 +120,19 @@ def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
     assert ("scales them" in capsys.readouterr().err) == (FULL != 14)
 
 
+def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
+    heading = "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,Bewertung kann geändert werden,Zuletzt geändert (Abgabe),"
+    _, *rows = WORKSHEET.replace("Participant ", "Teilnehmer/in").replace("14.00", '"99,00"').splitlines(keepends=True)
+    out = back(MOODLE_FILES, "".join([heading, "Zuletzt geändert (Bewertung),Feedback als Kommentar\n", *rows]))
+    assert "Moodle's worksheet is out of 99 points" in capsys.readouterr().err
+    written = list(csv.DictReader((out / "moodle" / "worksheet.csv").open()))
+    assert [row["Bewertung"] for row in written] == [str(FULL), str(FULL), "5.00"] and "Teilnehmer/in32" in written[1][
+        "ID"
+    ]
+    assert f"{FULL} of {FULL} points" in written[0]["Feedback als Kommentar"]
+    assert set(moodle_feedback(out / "moodle" / "feedback.zip")) == {31, 32}
+
+
 def test_a_worksheet_of_other_points_is_told(back, capsys):
     back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
     assert (
