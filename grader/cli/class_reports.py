@@ -10,6 +10,7 @@ from typing import Any
 from grader.cli.exits import say
 from grader.course.course import open_course
 from grader.grading import lateness, pseudonyms
+from grader.grading.copies import add_copies
 from grader.grading.journal import JournalContents
 from grader.grading.marks import apply_overrides, apply_weights, read_overrides
 from grader.reports import attention, canvas, moodle, report_files, returns, sheet, text
@@ -75,7 +76,8 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     if notes is None:
         table = folder_of_class / COLLECTED
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
-    report = replace(report, submissions=submissions)
+    aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
+    report = replace(report, submissions=add_copies(open_course(), learners, mine, submissions, aliases))
     handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     summary = ClassSummary(report)
@@ -86,7 +88,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
         say(sentence)
     report = replace(report, notes=(*report.notes, *on_one_list))
     if scheme.anonymous:
-        report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
+        report = pseudonyms.pseudonymize(report, aliases)
     named = not scheme.anonymous
     report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
@@ -106,4 +108,7 @@ def summary(report: Any, out: Path) -> str:
         where, sentence = ", ".join(met.exercises), text.one_line(explain(met).sentence)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(report)]
-    return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))
+    where = (
+        f"The reports are in {text.one_line(str(out))}: open report.html, and similarity.html for code that is alike."
+    )
+    return text.defuse("\n".join([*lines, "", where]))

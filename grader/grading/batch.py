@@ -34,6 +34,7 @@ from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import empty_submission
 from grader.util.threads import use_one_thread
+from grader.util.words import join_names
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
 LONGEST_TEMPORARY = 70
@@ -159,11 +160,24 @@ def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, boo
 
 def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
     """The journal's, with the notes on what was not read."""
-    first, *others = report.lessons
-    lessons = (replace(first, notes=(*packed.notes, *first.notes)), *others)
-    attention = (*packed.attention, *report.attention)
+    absence, (first, *others) = tuple(_absence(packed, report)), report.lessons
+    lessons = (replace(first, notes=(*packed.notes, *absence, *first.notes)), *others)
+    attention = (*packed.attention, *absence, *report.attention)
     report = replace(report, path=packed.path, lessons=lessons, attention=attention)
     return to_line(JournalEntry(packed.key, packed.digest, isolation, report))
+
+
+def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str]:
+    """A sentence where a lesson has no answers, and the reason may be that they were handed in as something else, or not at all."""
+    absent = [one.name[:2] for one in report.lessons if all(verdict.status == "missing" for verdict in one.verdicts)]
+    if absent and (packed.others or not (packed.files or packed.attention)):
+        which = f"lesson{'s' * (len(absent) > 1)} {join_names(absent, len(absent))}"
+        instead = (
+            f", but files that are no notebooks, which are not read: {join_names(packed.others)}"
+            if packed.others
+            else ""
+        )
+        yield f"No answers to {which}{instead}."
 
 
 # --- local grading processes -----------------------------------------------------------------

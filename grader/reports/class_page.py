@@ -24,8 +24,11 @@ SIGNS = {status: STATUS_STYLES[status][0] for status in text.STATUS_WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
-def render(report: Report, roster: Roster | None = None) -> str:
-    """The page of the class; of one submission alone, what is said of it. roster: whose names stand beside the folders'."""
+def render(report: Report, roster: Roster | None = None, similarity: bool = False) -> str:
+    """The page of the class; of one submission alone, what is said of it.
+
+    roster: whose names stand beside the folders'. similarity: whether similarity.html is beside the page.
+    """
     summary = ClassSummary(report, roster)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], summary.labels[0], report.course, report=report)
@@ -44,6 +47,7 @@ def render(report: Report, roster: Roster | None = None) -> str:
         "remarks": remarks(summary),
         "figures": _figures(summary),
         "definitions": pictures.definitions(),
+        "similarity": similarity,
     }
     return rendered("class.html", style=STYLE, report=report, **about) + "\n"
 

@@ -75,12 +75,13 @@ def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
     summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
-    yield "report.html", class_page.render(report, gradebook.roster)
+    yield "report.html", class_page.render(report, gradebook.roster, similarity=True)
     yield "similarity.html", similarity.render(summary)
     yield "grades.csv", grades_csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
-        yield "canvas.csv", canvas.render(report, gradebook)
+        if table := canvas.render(report, gradebook):
+            yield "canvas.csv", table
         yield "moodle.csv", moodle.render(report, gradebook)
         yield from returns.files(summary, gradebook)
     yield "report.json", report_json.render(report)

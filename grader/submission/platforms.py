@@ -70,6 +70,7 @@ MOODLE = Platform(
     advice="The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
     "them into a folder for each learner; name that one",
 )
+WORKSHEET = "grade can be changed"  # a heading of Moodle's grading worksheet alone
 _GERMAN = {  # Moodle writes headings in the language of whoever downloads
     "anmeldename": "username",
     "e-mail-adresse": "email address",
@@ -79,7 +80,7 @@ _GERMAN = {  # Moodle writes headings in the language of whoever downloads
     "nachname": "last name",
     "bewertung": "grade",
     "bestwertung": "maximum grade",
-    "bewertung kann geändert werden": "grade can be changed",
+    "bewertung kann geändert werden": WORKSHEET,
     "zuletzt geändert (bewertung)": "last modified (grade)",
     "feedback als kommentar": "feedback comments",
 }
@@ -100,7 +101,7 @@ FIELDS = {  # what a column of a roster holds -> its headings in lower case, of 
 def titles(heading: Sequence[str]) -> list[str]:
     """The headings of a roster in lower case, those of a German Moodle in English, where a grading worksheet begins with 'ID'."""
     english = [_GERMAN.get(cell.lower(), cell.lower()) for cell in heading]
-    return ["identifier", *english[1:]] if "grade can be changed" in english else english
+    return ["identifier", *english[1:]] if WORKSHEET in english else english
 
 
 def refusal(names: Sequence[str], least: int = 1) -> str:

@@ -22,6 +22,7 @@ from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import learner_name, printable
+from grader.util.words import join_names
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,14 @@ class Submission:
 
     @property
     def attention(self) -> tuple[str, ...]:
-        """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
+        """What whoever grades should look at: what can't be read, or is of no lesson or another, where one of several copies counts."""
         sentences = [file.problem for file in self.files if file.problem]
         for lesson in self.lessons:
             sentences += [*self.notes.get(lesson, ()), *filter(None, [self.doubts.get(lesson)])]
+        if self.chosen and self.chosen.keys().isdisjoint(self.lessons):
+            numbers = join_names([lesson[:2] for lesson in self.lessons], len(self.lessons))
+            others = join_names(sorted(self.chosen))
+            sentences.append(f"Of the lessons that count here ({numbers}) none was handed in, but {others}.")
         return tuple(dict.fromkeys(sentences))
 
     @property

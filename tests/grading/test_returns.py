@@ -117,7 +117,8 @@ def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
     pages = moodle_feedback(out / "moodle" / "feedback.zip")
     assert {number: name for number, (name, _) in pages.items()} == {31: "feedback.html", 32: "feedback.html"}
     assert "ada@x.org" in pages[31][1] and "grace" not in pages[31][1] and not (out / "canvas").exists()
-    assert ("scales them" in capsys.readouterr().err) == (FULL != 14)
+    told = capsys.readouterr().err
+    assert ("scales them" in told) == (FULL != 14) and "canvas" not in told and not (out / "canvas.csv").exists()
 
 
 def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
