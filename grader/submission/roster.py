@@ -119,7 +119,7 @@ def read_roster(path: Path, by: str = "") -> Roster:
         if values.get("name", "").lower() == POSSIBLE:
             possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
         about = values.values() if "canvas" in columns else cells  # Canvas has a row on its assignments alone
-        if not any((key, *about)) or values.get("name", "").lower().strip() in NOT_ENROLLED:
+        if not any(about) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
         if number := _PARTICIPANT.fullmatch(values.get("participant", "")):
             values["participant"] = number[1]
