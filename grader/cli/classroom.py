@@ -80,15 +80,16 @@ def run(options: argparse.Namespace) -> int:
     except SandboxError as error:
         return complain(f"{error}.", NOT_GRADED)
     except KeyboardInterrupt:
-        return complain(
-            f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.",
-            STOPPED,
-        )
+        return complain(f"stopped. {_kept(options.out)}", STOPPED)
     except OSError as error:
-        raise InputError(
-            f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
-            f"{options.out}; fix that, then run the same command with --resume."
-        ) from None
+        raise InputError(f"{error.filename or options.out}: {error.strerror or error}. {_kept(options.out)}") from None
+
+
+def _kept(out: Path) -> str:
+    """What a run that was cut short leaves behind."""
+    if not (out / JOURNAL).is_file():
+        return "Nothing was graded."
+    return f"What was graded is kept in {out}; to continue, run the same command with --resume."
 
 
 def _with_torch(lessons: list[str]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -203,6 +203,7 @@ class LocalPool:
         context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
         if self._shares:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
+            _start_forkserver()
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
         zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
@@ -219,6 +220,9 @@ class LocalPool:
 
     def _end(self) -> None:
         self._alive.close()
+        # What waits for room in the queue would wait for ever when its readers are gone, since the pool holds one itself.
+        if queue := self._pool._call_queue:  # type: ignore[attr-defined]
+            queue._reader.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._ends.close()
 
@@ -230,6 +234,16 @@ class LocalPool:
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
+
+
+def _start_forkserver() -> None:
+    """Starts it deaf to Ctrl-C, which it would only become once it has imported what it is to."""
+    resource_tracker.ensure_running()  # which would make it hear again
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:

@@ -261,8 +261,8 @@ def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     free = shutil.disk_usage(existing).free
     if free < size + SPARE:
         raise InputError(
-            f"the files have {size >> 20} MB, and the disk of {to} has {free >> 20} MB left; make room. "
-            "Nothing was collected."
+            f"the disk of {to} has {free >> 20} MB left, and {size + SPARE >> 20} MB are needed: the files have {size >> 20}, and "
+            f"{SPARE >> 20} are to stay free. Make room. Nothing was collected."
         )
 
 
