@@ -128,6 +128,8 @@ def isolation_level(settings: Settings) -> str:
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+    if packed.closed:
+        return _ungraded_line(packed, settings, packed.closed[0])
     with contextlib.suppress(Exception):
         line, sound = _try_grade(packed, settings)
         if sound:

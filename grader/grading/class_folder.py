@@ -58,6 +58,7 @@ class PackedSubmission:
     """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on.
 
     notes: on what was not read; attention: those of them that whoever grades should look at. others: files that are no notebooks.
+    closed: those of the notes on what this computer does not open, for which no learner is to lose marks.
     """
 
     key: str
@@ -68,6 +69,7 @@ class PackedSubmission:
     notes: tuple[str, ...] = ()
     attention: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -146,14 +148,16 @@ def pack(entry: ClassEntry) -> PackedSubmission:
     notes: list[str] = []
     expected: list[str] = []
     others: list[str] = []
+    closed: list[str] = []
     try:
         if os.path.isdir(entry.path):
             search = FolderSearch(entry.path)
             paths, notes, expected, others = search.files, search.notes, search.expected, search.others
+            closed = search.closed
         else:
             paths = [entry.path]
     except OSError as error:
-        notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+        closed = notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
     for path in paths:
         place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
@@ -164,7 +168,8 @@ def pack(entry: ClassEntry) -> PackedSubmission:
             notes.append(f"{error} It was not read.")
             continue
         except OSError as error:
-            notes.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
+            closed.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
+            notes.append(closed[-1])
             continue
         data, about = content.data, content.status
         size = len(data or b"")
@@ -181,7 +186,7 @@ def pack(entry: ClassEntry) -> PackedSubmission:
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if note not in expected)
     whose = (entry.key, entry.name, str(entry.path))
-    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, tuple(others))
+    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, tuple(others), tuple(closed))
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:

@@ -40,7 +40,7 @@ class FolderSearch:
     cannot be read.
     files: those nearest to the top first; notes: sentences on what was passed over; links: those of the notes that name a link;
     expected: those on the course's own notebooks, which are nobody's answers. others: files that are none, which somebody may have handed
-    in for one.
+    in for one. closed: those of the notes that name a folder which this computer does not open.
     """
 
     def __init__(self, top: Path, base: Path | None = None, deepest: int = DEPTH) -> None:
@@ -50,6 +50,7 @@ class FolderSearch:
         self.links: list[str] = []
         self.expected: list[str] = []
         self.others: list[str] = []
+        self.closed: list[str] = []
         self.folders = 0
         os.listdir(top)
         level = [top]
@@ -87,7 +88,8 @@ class FolderSearch:
         try:
             names = sorted(os.listdir(folder))
         except OSError as error:
-            self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
+            self.closed.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
+            self.notes.append(self.closed[-1])
             return
         left = 0
         for path in (folder / name for name in names if not is_from_tool(name)):

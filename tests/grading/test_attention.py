@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import csv
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from grader.grading.journal import from_line
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import similarity
 from grader.submission.submission import read_submission
-from grader.util import libraries
+from grader.util import libraries, links
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
@@ -251,6 +253,28 @@ def test_where_a_lesson_is_missing_what_else_was_handed_in_is_on_the_list(monkey
         batch.close_sandboxes()
     found = [sentence for sentence in (*report.attention, *report.lessons[0].notes) if "No answers" in sentence]
     assert len(found) == 2 * bool(told) and all(sentence.endswith(told) for sentence in found)
+
+
+@pytest.mark.parametrize("place", ["ada", f"ada/{FIRST}.ipynb", "ada/work"])
+def test_what_this_computer_does_not_open_costs_no_learner_marks(tmp_path, monkeypatch, place):
+    folder, real = hand_in(tmp_path, ada=(FIRST,)), (os.listdir, links.read)
+    (folder / "ada" / "work").mkdir()
+
+    def refuse(call):
+        def opened(path, *more, **others):
+            if Path(path) == folder / place:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path, *more, **others)
+
+        return opened
+
+    monkeypatch.setattr(os, "listdir", refuse(real[0]))
+    monkeypatch.setattr(links, "read", refuse(real[1]))
+    packed = pack(ClassEntry("ada", "ada", folder / "ada"))
+    report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
+    assert report.ungraded == NAMES and report.score is None
+    assert any("cannot be opened (Permission denied)" in sentence for sentence in report.attention)
+    assert "cannot be opened (Permission denied)" in report.verdicts[0].details[0]
 
 
 def test_who_handed_in_another_lesson_alone_is_on_the_list(tmp_path):
