@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,11 @@ from grader.reports.gradebook import Gradebook
 from grader.submission.discover import COLLECTED
 from grader.util.errors import InputError
 from grader.util.files import free_backup_path
-from grader.util.words import pluralize
+from grader.util.words import join_names, pluralize
 
 JOURNAL = "journal.jsonl"
 OVERRIDES = "overrides.csv"  # marks by hand
+GRADES = "grades.csv"
 
 
 def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
@@ -82,16 +84,28 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     summary = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    on_one_list = gradebook.remarks(summary)
-    sentences += [*on_one_list, ungraded(summary), *(book.remark(summary, gradebook) for book in books)]
+    told = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
+    sentences += [*told, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
     for sentence in filter(None, sentences):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *on_one_list))
+    report = replace(report, notes=(*report.notes, *told))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, aliases)
     named = not scheme.anonymous
     report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
+
+
+def _moved(path: Path, summary: ClassSummary) -> str:
+    """A sentence on whose total is another than in the reports that are there; '' where there are none."""
+    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else ()
+    before = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
+    pairs = [
+        (label, before.get(sheet.guard(label)), one.score)
+        for label, one in zip(summary.labels, summary.report.submissions, strict=True)
+    ]
+    moved = [f"{label} {was} → {now}" for label, was, now in pairs if was and now is not None and was != str(now)]
+    return f"Totals that changed: {join_names(moved, 40)}." if moved else ""
 
 
 def summary(report: Any, out: Path) -> str:

@@ -184,7 +184,11 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
     sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
-    lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
-    notes = (*report.notes, *[sentence] * bool(marked), *[lost] * bool(idle))
+    here = {each for theirs in unique_spellings(names) for each in theirs}
+    lost: dict[str, list[str]] = {}
+    for (who, name), (line, _) in idle.items():  # without the learner's name, which may be told to nobody
+        why = "the exercise is not graded here" if who in here else "there is no such learner here"
+        lost.setdefault(why, []).append(f"line {line} ({name})")
+    sentences = [f"overrides.csv has no effect in {', '.join(lines)}: {why}." for why, lines in lost.items()]
+    notes = (*report.notes, *[sentence] * bool(marked), *sentences)
     return replace(report, submissions=tuple(submissions), notes=notes)

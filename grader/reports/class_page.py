@@ -120,11 +120,13 @@ def others(summary: ClassSummary) -> str:
         return [who for who, mine in enumerate(summary.verdicts) if any(map(holds, mine.values()))]
 
     attempted = learners(lambda one: one.status in (*ATTEMPTED, "could_not_grade"))
+    there = learners(lambda one: one.status != "missing")
     groups = {
         "a note on their submission: a lesson is missing, or something could not be read": [
             who for who, one in enumerate(summary.report.submissions) if one.message
         ],
-        "nothing attempted": [who for who in range(len(summary.labels)) if who not in attempted],
+        "nothing of these lessons that could be read": [who for who in range(len(summary.labels)) if who not in there],
+        "nothing attempted": [who for who in there if who not in attempted],
         "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
         "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
         "a wrong result that no known mistake explains": learners(

@@ -42,7 +42,7 @@ def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, st
     if pages:
         yield "moodle/feedback.zip", _zip(pages)
     heading = titles(gradebook.roster.heading) if gradebook.roster else []
-    if {"identifier", "grade", GRADED} <= set(heading):
+    if {"identifier", "grade", GRADED} <= set(heading) and not remark(summary, gradebook):
         yield "moodle/worksheet.csv", _worksheet(summary, gradebook, heading)
 
 
@@ -88,7 +88,7 @@ def _worksheet(summary: ClassSummary, gradebook: Gradebook, heading: list[str]) 
 
 
 def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
-    """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
+    """A sentence where Moodle's worksheet is out of other points, for which grades are none; '' where it is not."""
     roster = gradebook.roster
     cells = dict(zip(titles(roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
@@ -96,4 +96,7 @@ def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
         return ""
     points = plain(float(theirs))
-    return f"Moodle's worksheet is out of {points} points, and these grades are out of {most}; --max-points {points} scales them."
+    return (
+        f"moodle/worksheet.csv is not written: Moodle's worksheet is out of {points} points, and these grades are out of {most}; "
+        f"--max-points {points} scales them."
+    )

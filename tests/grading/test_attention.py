@@ -171,6 +171,12 @@ def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
     )
 
 
+def test_where_nothing_says_when_it_was_handed_in_nobody_is_late_and_that_is_told(graded, tmp_path, capsys):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,))
+    assert graded(folder, tmp_path / "out", "--due", "2026-10-01 09:00Z") == 0
+    assert "Nothing says when the work was handed in, so --due makes nobody late." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", ["", "\0", "a,b\n1,2\n", TIMES + "x" * 200_000, '"learner","file\n'])
 def test_a_table_that_is_not_collect_s_is_named(graded, tmp_path, capsys, content):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -123,9 +124,13 @@ def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
 
 def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
     heading = "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,Bewertung kann geändert werden,Zuletzt geändert (Abgabe),"
-    _, *rows = WORKSHEET.replace("Participant ", "Teilnehmer/in").replace("14.00", '"99,00"').splitlines(keepends=True)
+    rows = (
+        WORKSHEET.replace("Participant ", "Teilnehmer/in")
+        .replace("14.00", f'"{FULL},00"')
+        .splitlines(keepends=True)[1:]
+    )
     out = back(MOODLE_FILES, "".join([heading, "Zuletzt geändert (Bewertung),Feedback als Kommentar\n", *rows]))
-    assert "Moodle's worksheet is out of 99 points" in capsys.readouterr().err
+    assert "Moodle's worksheet is out of" not in capsys.readouterr().err
     written = list(csv.DictReader((out / "moodle" / "worksheet.csv").open()))
     assert [row["Bewertung"] for row in written] == [str(FULL), str(FULL), "5.00"] and "Teilnehmer/in32" in written[1][
         "ID"
@@ -135,11 +140,10 @@ def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
 
 
 def test_a_worksheet_of_other_points_is_told(back, capsys):
-    back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
-    assert (
-        "Moodle's worksheet is out of 14 points, and these grades are out of 20; --max-points 14 scales"
-        in capsys.readouterr().err
-    )
+    out = back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
+    told = "worksheet.csv is not written: Moodle's worksheet is out of 14 points, and these grades are out of 20; --max-points 14 scales"
+    assert told in capsys.readouterr().err and not (out / "moodle" / "worksheet.csv").exists()
+    assert told in html.unescape((out / "report.html").read_text())
 
 
 def test_who_could_not_be_graded_keeps_the_grade_that_is_there(back, graded, tmp_path):

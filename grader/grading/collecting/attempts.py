@@ -1,8 +1,9 @@
 """What a learner handed in together is one attempt, and the latest takes the place of all that an older one has of the same lessons.
 
 Were its files laid among the older one's, a resubmission under another name would stand beside what it replaces. What a learner
-handed in for other lessons, together with that or not, stays: platforms give the files of the last attempt alone. The older attempt is moved to backups/LEARNER/DATE/, which `grader class`
-does not grade; DATE is when it was last changed, so that the same attempt is kept once.
+handed in for other lessons, together with that or not, stays: platforms give the files of the last attempt alone. The older attempt
+is moved to backups/LEARNER/DATE/, which `grader class` does not grade; DATE is when it was last changed, so that the same attempt is
+kept once.
 """
 
 from __future__ import annotations
