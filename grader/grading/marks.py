@@ -6,6 +6,7 @@ Nothing is judged again for it: a journal holds what was found, and the points a
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -54,15 +55,13 @@ def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float
 
 
 def parse_points(text: str) -> float:
-    """Raises: InputError where it is no number of points."""
+    """A comma may stand for the point, as spreadsheets of many countries write it. Raises: InputError where it is no number of points."""
     try:
-        number = float(text)
+        number = float(re.sub(r"^(\d+),(\d{1,2})$", r"\1.\2", text.strip()))
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e6:
-        raise InputError(
-            f"{printable(text)!r} is not a number of points; expected 0 or more, with a point for decimals."
-        )
+        raise InputError(f"{printable(text)!r} is not a number of points; expected 0 or more, such as 1.5 or 1,5.")
     return number
 
 

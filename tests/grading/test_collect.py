@@ -835,10 +835,26 @@ def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, 
     )
 
 
+def test_a_folder_with_other_work_in_it_takes_no_class(tmp_path, capsys):
+    laid(tmp_path / "collected", {"class.toml": "", "roster.csv": ""})
+    source = packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})
+    assert collect(tmp_path, source) == 0 and collect(tmp_path, source) == 0, (
+        "what is the class's own may be there first"
+    )
+    for name in ("01.ipynb", "bob/01.ipynb"):
+        other = laid(tmp_path / name.replace("/", "-"), {name: "x"})
+        assert main(["collect", str(source), "--to", str(other)]) == 2 and not (other / "ada").exists()
+        assert f"holds {name.split('/')[0]}, which `grader collect` has not put there" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(collection.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})) == 2
-    assert "make room. Nothing was collected." in capsys.readouterr().err and not (tmp_path / "collected").exists()
+    assert (
+        "1 MB left, and 64 MB are needed: the files have 0, and 64 are to stay free. Make room. Nothing was collected."
+        in capsys.readouterr().err
+        and not (tmp_path / "collected").exists()
+    )
 
 
 @pytest.mark.parametrize("name", ["con", "a:b", "a|b", "x" * 300, "backups", "..x", "tab\tin", "solutions"])

@@ -40,8 +40,10 @@ MOODLE_FILES = (
 def back(graded, tmp_path):
     """back(files, roster, *options) -> the folder of reports, of a download with these names."""
 
-    def made(names: tuple[str, ...], roster: str, *options: str) -> Path:
+    def made(names: tuple[str, ...], roster: str, *options: str, more: dict[str, bytes] | None = None) -> Path:
         with zipfile.ZipFile(tmp_path / "download.zip", "w") as archive:
+            for name, data in (more or {}).items():
+                archive.writestr(name, data)
             for name in names:
                 archive.writestr(name, json.dumps(open_course().pristine(FIRST)))
         (tmp_path / "roster.csv").write_text(roster, encoding="utf-8")
@@ -108,6 +110,18 @@ def test_canvas_takes_each_learner_s_feedback_for_theirs(back):
             cell["cell_type"] == "markdown" and who in "".join(cell["source"]) and f"{FULL} of {FULL}" in cell["source"]
         )
     assert "grace" not in comments["4711", "81500"] and not (out / "moodle").exists()
+
+
+def test_canvas_gets_notebooks_alone_called_as_such(back, tmp_path):
+    """A text entry has no number by which Canvas could take anything back; an archive's notebook is called as the archive."""
+    with zipfile.ZipFile(tmp_path / "w.zip", "w") as archive:
+        archive.writestr(f"{FIRST}.ipynb", json.dumps(open_course().pristine(FIRST)))
+    out = back(
+        ("lovelaceada_4711_text.html",),
+        CANVAS,
+        more={"hoppergrace_4712_81501_w.zip": (tmp_path / "w.zip").read_bytes()},
+    )
+    assert set(unpacked(out / "canvas" / "comments.zip")) == {"hoppergrace_4712_81501_w.ipynb"}
 
 
 def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):

@@ -27,6 +27,7 @@ from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import fold_name, printable
+from grader.util.words import join_names
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
@@ -245,6 +246,13 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     """Raises: InputError where the folder can't take what is collected."""
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
+    others = list(to.iterdir()) if to.exists() and not (to / COLLECTED).exists() else []
+    work = [
+        path.name for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb"
+    ]
+    if work:
+        held = join_names(sorted(map(printable, work)))
+        raise InputError(f"{to} holds {held}, which `grader collect` has not put there; name a new or an empty folder.")
     for source in filter(Path.is_dir, sources):
         inner, outer = to.resolve(), source.resolve()
         if inner.is_relative_to(outer) or outer.is_relative_to(inner):
