@@ -19,11 +19,12 @@ from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """`grader class` without a process: graded(folder, out, *options, fails=names) -> exit code. Whoever handed a lesson in has passed.
 
-    made: other verdicts, by (learner, exercise). ran: the keys of those that the last run graded.
+    made: other verdicts, by (learner, exercise). codes: learners' cells, by exercise. ran: the keys of those that the last run graded.
     """
     failing: list[str] = []
     ran: list[str] = []
     made: dict[tuple[str, str], Verdict] = {}
+    codes: dict[str, dict[str, str]] = {}
 
     def line(entry, settings):
         packed = pack(entry)
@@ -38,7 +39,8 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             ]
             if entry.key in failing:
                 verdicts[0] = could_not_grade(verdicts[0].exercise, "out of memory")
-            lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
+            points, code = {verdict.exercise: 2 for verdict in verdicts}, codes.get(entry.key, {})
+            lessons.append(LessonReport(lesson, tuple(verdicts), points, code=code))
         return to_line(
             JournalEntry(
                 entry.key,
@@ -57,5 +59,5 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         ran.clear()
         return main(["class", str(folder), "--out", str(out), *more])
 
-    run.ran, run.made = ran, made
+    run.ran, run.made, run.codes = ran, made, codes
     return run

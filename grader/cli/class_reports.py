@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from grader.cli.exits import say
 from grader.course.course import open_course
 from grader.grading import lateness, pseudonyms
+from grader.grading.copies import add_copies
 from grader.grading.journal import JournalContents
 from grader.grading.marks import apply_overrides, apply_weights, read_overrides
 from grader.reports import attention, canvas, moodle, report_files, returns, sheet, text
@@ -18,10 +20,11 @@ from grader.reports.gradebook import Gradebook
 from grader.submission.discover import COLLECTED
 from grader.util.errors import InputError
 from grader.util.files import free_backup_path
-from grader.util.words import pluralize
+from grader.util.words import join_names, pluralize
 
 JOURNAL = "journal.jsonl"
 OVERRIDES = "overrides.csv"  # marks by hand
+GRADES = "grades.csv"
 
 
 def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
@@ -75,21 +78,34 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     if notes is None:
         table = folder_of_class / COLLECTED
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
-    report = replace(report, submissions=submissions)
+    aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
+    report = replace(report, submissions=add_copies(open_course(), learners, mine, submissions, aliases))
     handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     summary = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    on_one_list = gradebook.remarks(summary)
-    sentences += [*on_one_list, ungraded(summary), *(book.remark(summary, gradebook) for book in books)]
+    told = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
+    sentences += [*told, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
     for sentence in filter(None, sentences):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *on_one_list))
+    report = replace(report, notes=(*report.notes, *told))
     if scheme.anonymous:
-        report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
+        report = pseudonyms.pseudonymize(report, aliases)
     named = not scheme.anonymous
     report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
+
+
+def _moved(path: Path, summary: ClassSummary) -> str:
+    """A sentence on whose total is another than in the reports that are there; '' where there are none."""
+    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else ()
+    before = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
+    pairs = [
+        (label, before.get(sheet.guard(label)), one.score)
+        for label, one in zip(summary.labels, summary.report.submissions, strict=True)
+    ]
+    moved = [f"{label} {was} → {now}" for label, was, now in pairs if was and now is not None and was != str(now)]
+    return f"Totals that changed: {join_names(moved, 40)}." if moved else ""
 
 
 def summary(report: Any, out: Path) -> str:
@@ -106,4 +122,7 @@ def summary(report: Any, out: Path) -> str:
         where, sentence = ", ".join(met.exercises), text.one_line(explain(met).sentence)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(report)]
-    return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))
+    where = (
+        f"The reports are in {text.one_line(str(out))}: open report.html, and similarity.html for code that is alike."
+    )
+    return text.defuse("\n".join([*lines, "", where]))

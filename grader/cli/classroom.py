@@ -80,15 +80,16 @@ def run(options: argparse.Namespace) -> int:
     except SandboxError as error:
         return complain(f"{error}.", NOT_GRADED)
     except KeyboardInterrupt:
-        return complain(
-            f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.",
-            STOPPED,
-        )
+        return complain(f"stopped. {_kept(options.out)}", STOPPED)
     except OSError as error:
-        raise InputError(
-            f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
-            f"{options.out}; fix that, then run the same command with --resume."
-        ) from None
+        raise InputError(f"{error.filename or options.out}: {error.strerror or error}. {_kept(options.out)}") from None
+
+
+def _kept(out: Path) -> str:
+    """What a run that was cut short leaves behind."""
+    if not (out / JOURNAL).is_file():
+        return "Nothing was graded."
+    return f"What was graded is kept in {out}; to continue, run the same command with --resume."
 
 
 def _with_torch(lessons: list[str]) -> None:
@@ -146,15 +147,19 @@ def _grade(
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[Any], None]]:
-    """A function that tells of each report: in a terminal on one line that is written over, else a line each."""
+    """A function that tells of each report: in a terminal on one line that is written over, else a line each.
+
+    What it is worth is not known yet: weights, marks by hand and penalties come on top.
+    """
     started, over, done = time.monotonic(), sys.stderr.isatty(), 0
 
     def tell(report: Any) -> None:
         nonlocal done
         done += 1
         rate = 60 * done / max(time.monotonic() - started, 0.001)
-        name = text.defuse(text.one_line(report.name, 60))
-        line = f"{done} of {total}, {rate:.0f} a minute, {(total - done) * 60 / rate:.0f} s left · {name}: {text.points(report)}"
+        name, passed = text.defuse(text.one_line(report.name, 60)), sum(verdict.passed for verdict in report.verdicts)
+        line = f"{done} of {total}, {rate:.0f} a minute, {(total - done) * 60 / rate:.0f} s left"
+        line += f" · {name}: {passed} of {len(report.verdicts)} passed"
         width = shutil.get_terminal_size((100, 24)).columns - 1
         _show(f"\r{line[:width]:<{width}}" if over else f"{line}\n")
 

@@ -86,6 +86,7 @@ def _learner(one: Any) -> str:
         one.same and f"{len(one.same)} unchanged",
         older and f"in place of an older attempt, which is kept in {older}",
         one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",
+        one.shortened and f"{one.shortened} under a shorter name, as collected.csv tells",
         one.late and "late",
     ]
     return ", ".join(filter(None, parts))

@@ -72,12 +72,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_files(files: dict[str, str]) -> None:
-    """Raises: InputError, before anything is graded, for what can't be written, and for two reports in one place."""
+    """Raises: InputError, before anything is graded, for what can't be written or is a notebook, and for two reports in one place."""
     taken: dict[object, tuple[str, str]] = {}
     for form, file in files.items():
         folder = Path(file).parent
         if file != "-" and not folder.is_dir():
             raise InputError(f"{file} can't be written: there is no folder {folder}.")
+        if file.lower().endswith(".ipynb"):
+            raise InputError(
+                f"{file} is called like a notebook, whose place a report must not take; name --{form} another file."
+            )
         if file != "-" and (Path(file).is_dir() or not os.access(folder, os.W_OK)):
             raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
         place = _place(file)

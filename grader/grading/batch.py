@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import empty_submission
 from grader.util.threads import use_one_thread
+from grader.util.words import join_names
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
 LONGEST_TEMPORARY = 70
@@ -127,6 +128,8 @@ def isolation_level(settings: Settings) -> str:
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+    if packed.closed:
+        return _ungraded_line(packed, settings, packed.closed[0])
     with contextlib.suppress(Exception):
         line, sound = _try_grade(packed, settings)
         if sound:
@@ -159,11 +162,24 @@ def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, boo
 
 def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
     """The journal's, with the notes on what was not read."""
-    first, *others = report.lessons
-    lessons = (replace(first, notes=(*packed.notes, *first.notes)), *others)
-    attention = (*packed.attention, *report.attention)
+    absence, (first, *others) = tuple(_absence(packed, report)), report.lessons
+    lessons = (replace(first, notes=(*packed.notes, *absence, *first.notes)), *others)
+    attention = (*packed.attention, *absence, *report.attention)
     report = replace(report, path=packed.path, lessons=lessons, attention=attention)
     return to_line(JournalEntry(packed.key, packed.digest, isolation, report))
+
+
+def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str]:
+    """A sentence where a lesson has no answers, and the reason may be that they were handed in as something else, or not at all."""
+    absent = [one.name[:2] for one in report.lessons if all(verdict.status == "missing" for verdict in one.verdicts)]
+    if absent and (packed.others or not (packed.files or packed.attention)):
+        which = f"lesson{'s' * (len(absent) > 1)} {join_names(absent, len(absent))}"
+        instead = (
+            f", but files that are no notebooks, which are not read: {join_names(packed.others)}"
+            if packed.others
+            else ""
+        )
+        yield f"No answers to {which}{instead}."
 
 
 # --- local grading processes -----------------------------------------------------------------
@@ -189,6 +205,7 @@ class LocalPool:
         context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
         if self._shares:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
+            _start_forkserver()
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
         zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
@@ -205,6 +222,9 @@ class LocalPool:
 
     def _end(self) -> None:
         self._alive.close()
+        # What waits for room in the queue would wait for ever when its readers are gone, since the pool holds one itself.
+        if queue := self._pool._call_queue:  # type: ignore[attr-defined]
+            queue._reader.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._ends.close()
 
@@ -216,6 +236,16 @@ class LocalPool:
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
+
+
+def _start_forkserver() -> None:
+    """Starts it deaf to Ctrl-C, which it would only become once it has imported what it is to."""
+    resource_tracker.ensure_running()  # which would make it hear again
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.grading.journal import JournalEntry
 from grader.submission import platforms
-from grader.submission.discover import NOT_LEARNERS, FolderSearch, describe_contents, save_order
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.submission.submission import lesson_of_name
 from grader.util import links
@@ -57,7 +57,8 @@ class PackedFile:
 class PackedSubmission:
     """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on.
 
-    notes: on what was not read; attention: those of them that whoever grades should look at.
+    notes: on what was not read; attention: those of them that whoever grades should look at. others: files that are no notebooks.
+    closed: those of the notes on what this computer does not open, for which no learner is to lose marks.
     """
 
     key: str
@@ -67,6 +68,8 @@ class PackedSubmission:
     files: tuple[PackedFile, ...]
     notes: tuple[str, ...] = ()
     attention: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -75,7 +78,7 @@ class PackedSubmission:
         for file in self.files:
             about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
             digest.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
-        digest.update(repr((self.name, self.alone, self.notes)).encode())
+        digest.update(repr((self.name, self.alone, self.notes, *self.others)).encode())
         return digest.hexdigest()[:32]
 
 
@@ -144,10 +147,17 @@ def pack(entry: ClassEntry) -> PackedSubmission:
     paths: list[Path] = []
     notes: list[str] = []
     expected: list[str] = []
+    others: list[str] = []
+    closed: list[str] = []
     try:
-        paths, notes, expected = _notebooks(entry.path)
+        if os.path.isdir(entry.path):
+            search = FolderSearch(entry.path)
+            paths, notes, expected, others = search.files, search.notes, search.expected, search.others
+            closed = search.closed
+        else:
+            paths = [entry.path]
     except OSError as error:
-        notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+        closed = notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
     for path in paths:
         place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
@@ -158,7 +168,8 @@ def pack(entry: ClassEntry) -> PackedSubmission:
             notes.append(f"{error} It was not read.")
             continue
         except OSError as error:
-            notes.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
+            closed.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
+            notes.append(closed[-1])
             continue
         data, about = content.data, content.status
         size = len(data or b"")
@@ -174,16 +185,8 @@ def pack(entry: ClassEntry) -> PackedSubmission:
         notes += links.hard_link_note(name, about)
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if note not in expected)
-    return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes), attention)
-
-
-def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
-    """Those of an entry, the notes on what was passed over, and which of these were to be expected."""
-    if not os.path.isdir(path):
-        return [path], [], []
-    search = FolderSearch(path)
-    instead = "" if search.files or search.notes else describe_contents(path)
-    return search.files, [*search.notes, *filter(None, [instead])], search.expected
+    whose = (entry.key, entry.name, str(entry.path))
+    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, tuple(others), tuple(closed))
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:

@@ -137,7 +137,7 @@ def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, A
     changes = scheme.differences(old, settings, [key for key in settings if key != SET_BY])
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
-        advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]
+        advice = ["Set these as they were to continue, or name another folder to start a new run."]
         if not set(refused) - {"course", "isolation"}:  # no options
             advice = ["Continue it as it was begun, or name another folder to start a new run."]
         elif not rescore and set(refused) <= set(scheme.KEYS):

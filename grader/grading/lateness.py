@@ -18,7 +18,7 @@ from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
-from grader.util.words import did_you_mean, format_duration
+from grader.util.words import did_you_mean, format_duration, join_names
 
 MOST_BYTES = 64 << 20
 NEEDED = {"learner", "file", "state", "late"}  # columns; a table of an earlier version lacks others
@@ -81,6 +81,15 @@ def add_lateness(
             "collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
             "who was late. For a run that exists, add it with --rescore."
         )
+    known = [pair for each in mine for pair in each.files.values() if any(pair)]
+    if scheme.due and not known:
+        sentences.append("Nothing says when the work was handed in, so --due makes nobody late.")
+    if idle := [f"--{name}" for name in ("grace", "penalty", "extensions") if getattr(scheme, name) and not scheme.due]:
+        sentences.append(f"Without --due nobody is late, so {' and '.join(idle)} change nothing.")
+    if early := [
+        name for name, when in (scheme.extensions or {}).items() if str(when) < scheme.due and isinstance(when, str)
+    ]:
+        sentences.append(f"The extension of {join_names(early)} ends before the work was due.")
     here = {name for one in learners for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:
         sentences.append(f"an extension is for {printable(name)}, who is not in the folder{did_you_mean(name, here)}")

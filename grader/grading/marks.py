@@ -6,6 +6,7 @@ Nothing is judged again for it: a journal holds what was found, and the points a
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -54,15 +55,13 @@ def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float
 
 
 def parse_points(text: str) -> float:
-    """Raises: InputError where it is no number of points."""
+    """A comma may stand for the point, as spreadsheets of many countries write it. Raises: InputError where it is no number of points."""
     try:
-        number = float(text)
+        number = float(re.sub(r"^(\d+),(\d{1,2})$", r"\1.\2", text.strip()))
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e6:
-        raise InputError(
-            f"{printable(text)!r} is not a number of points; expected 0 or more, with a point for decimals."
-        )
+        raise InputError(f"{printable(text)!r} is not a number of points; expected 0 or more, such as 1.5 or 1,5.")
     return number
 
 
@@ -184,7 +183,11 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
     sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
-    lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
-    notes = (*report.notes, *[sentence] * bool(marked), *[lost] * bool(idle))
+    here = {each for theirs in unique_spellings(names) for each in theirs}
+    lost: dict[str, list[str]] = {}
+    for (who, name), (line, _) in idle.items():  # without the learner's name, which may be told to nobody
+        why = "the exercise is not graded here" if who in here else "there is no such learner here"
+        lost.setdefault(why, []).append(f"line {line} ({name})")
+    sentences = [f"overrides.csv has no effect in {', '.join(lines)}: {why}." for why, lines in lost.items()]
+    notes = (*report.notes, *[sentence] * bool(marked), *sentences)
     return replace(report, submissions=tuple(submissions), notes=notes)

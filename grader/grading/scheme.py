@@ -85,7 +85,7 @@ def _content(key: str, value: Any) -> Any:
 def _changed(key: str, was: Any, now: Any) -> str:
     if key == "course":
         return "another course, or another version of this one"
-    if key in ("weights", "roster") and was and now:
+    if key in ("weights", "roster", "extensions") and was and now:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
         return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
@@ -93,7 +93,7 @@ def _changed(key: str, was: Any, now: Any) -> str:
 
 
 def _entries(key: str, value: Any) -> dict[str, Any]:
-    return dict(value) if key == "weights" else {one["key"]: one["values"] for one in value["people"]}
+    return {one["key"]: one["values"] for one in value["people"]} if key == "roster" else dict(value)
 
 
 def _setting(key: str, value: Any) -> str:

@@ -12,7 +12,7 @@ from grader.reports.html import render as rendered
 from grader.util.words import join_names
 
 TITLE = "Before you import the grades"
-MOST = 20  # learners in the terminal
+MOST = 20  # lines in the terminal
 
 
 def render(report: Report) -> str:
@@ -21,43 +21,51 @@ def render(report: Report) -> str:
 
 
 def entries(summary: ClassSummary) -> list[tuple[str, list[str]]]:
-    """Who is to be looked at, in the report's order, and why."""
+    """Who is to be looked at, in the report's order, and why: first what may be another's work or costs marks, last what proves nothing."""
+    twins = "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
     pairs = zip(summary.labels, summary.report.submissions, strict=True)
-    named = [(label, list(_reasons(one))) for label, one in pairs]
-    for who in summary.same_names:
-        named[who][1].append(
-            "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
-        )
+    named = [
+        (label, [*[twins] * (who in summary.same_names), *_reasons(one)]) for who, (label, one) in enumerate(pairs)
+    ]
     rows = [(label, reasons) for label, reasons in named if reasons]
     return [*rows, *((name, [why]) for name, why in summary.report.not_graded)]
 
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:
-    yield from filter(None, [one.late, similarity.solution_remark(one)])
-    yield from text.hand_marks(one)
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":
             failed.setdefault(verdict.details[:1], []).append(verdict.exercise)
     for why, names in failed.items():
         yield f"Could not be graded: {join_names(names)}. {' '.join(why)}".strip()
+    yield from filter(None, [one.late])
     yield from one.attention
+    yield from text.hand_marks(one)
+    yield from filter(None, [similarity.solution_remark(one)])
+
+
+def _grouped(summary: ClassSummary) -> list[tuple[list[str], tuple[str, ...]]]:
+    """The list as people read it: those with the same reasons together, those whose code alone is remarkable last."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for who, reasons in entries(summary):
+        groups.setdefault(tuple(reasons), []).append(who)
+    return sorted(((who, why) for why, who in groups.items()), key=lambda group: group[1] == (similarity.REMARK,))
 
 
 def section(summary: ClassSummary) -> str:
     """The list as HTML; '' where there is nobody on it."""
     numbers = {label: number for number, label in enumerate(summary.labels)}
-    rows = [(numbers.get(who), who, reasons) for who, reasons in entries(summary)]
-    return rendered("attention.html", entries=rows) if rows else ""
+    groups = _grouped(summary)
+    return rendered("attention.html", groups=groups, numbers=numbers) if groups else ""
 
 
 def lines(report: Report) -> Sequence[str]:
-    people = entries(ClassSummary(report))
-    if not people:
+    groups = _grouped(ClassSummary(report))
+    if not groups:
         return ["Nothing needs a look before you import the grades."]
     rows = [f"{TITLE}, look at (all of it in attention.csv):"]
-    for who, reasons in people[:MOST]:
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        why = textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=" …")
-        rows.append(f"  {text.one_line(who, 60)}: {why}{more}")
-    return rows + [f"  and {len(people) - MOST} more"] * (len(people) > MOST)
+    for people, (first, *others) in groups[:MOST]:
+        more = f" (and {len(others)} more)" if others else ""
+        why = textwrap.shorten(text.one_line(first), 200, placeholder=" …")
+        rows.append(f"  {join_names([text.one_line(who, 60) for who in people])}: {why}{more}")
+    return rows + [f"  and {len(groups) - MOST} more"] * (len(groups) > MOST)

@@ -5,6 +5,8 @@ its own gradebook export as the roster, all of these stand as Canvas wrote them.
 taken for the login. An assignment is found by the number in 'Title (1234)', else by its whole title, else Canvas asks whether to make one.
 Points possible are to be those of the assignment; --max-points sets them.
 
+With Moodle's grading worksheet as the roster there is no such file: it has no id that Canvas knows, and who has it uses Moodle.
+
 Without an id Canvas takes the first who has the name. So learners of the roster who have no id there, and no name of their own, have
 no row.
 
@@ -22,7 +24,7 @@ from grader.judging.verdict import Report
 from grader.reports import sheet
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.submission.platforms import CANVAS
+from grader.submission.platforms import CANVAS, WORKSHEET, titles
 from grader.submission.roster import Person, Roster
 from grader.util.words import join_names
 
@@ -31,7 +33,9 @@ POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
 
 
 def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
-    """The CSV: the heading, the row of points possible, and a row a learner who has a score."""
+    """The CSV: the heading, the row of points possible, and a row a learner who has a score; '' where Canvas is not used."""
+    if not _is_used(gradebook):
+        return ""
     summary = ClassSummary(report)
     rows: list[list[sheet.Cell]] = [[*CANVAS.gradebook, gradebook.title(summary)]]
     rows.append([sheet.Verbatim(POSSIBLE), "", "", "", "", gradebook.possible(summary)])
@@ -45,12 +49,18 @@ def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
 
 def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
+    if not _is_used(gradebook):
+        return ""
     unclear = [entry.label for entry in gradebook.entries(summary) if not _is_known(entry.person, gradebook.roster)]
     sentence = _assignment_remark(summary, gradebook)
     if not unclear:
         return sentence
     why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
     return f"canvas.csv has no row for {join_names(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
+
+
+def _is_used(gradebook: Gradebook) -> bool:
+    return gradebook.roster is None or WORKSHEET not in titles(gradebook.roster.heading)
 
 
 def _is_known(person: Person | None, roster: Roster | None) -> bool:

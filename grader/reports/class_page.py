@@ -24,8 +24,11 @@ SIGNS = {status: STATUS_STYLES[status][0] for status in text.STATUS_WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
-def render(report: Report, roster: Roster | None = None) -> str:
-    """The page of the class; of one submission alone, what is said of it. roster: whose names stand beside the folders'."""
+def render(report: Report, roster: Roster | None = None, similarity: bool = False) -> str:
+    """The page of the class; of one submission alone, what is said of it.
+
+    roster: whose names stand beside the folders'. similarity: whether similarity.html is beside the page.
+    """
     summary = ClassSummary(report, roster)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], summary.labels[0], report.course, report=report)
@@ -44,6 +47,7 @@ def render(report: Report, roster: Roster | None = None) -> str:
         "remarks": remarks(summary),
         "figures": _figures(summary),
         "definitions": pictures.definitions(),
+        "similarity": similarity,
     }
     return rendered("class.html", style=STYLE, report=report, **about) + "\n"
 
@@ -116,11 +120,13 @@ def others(summary: ClassSummary) -> str:
         return [who for who, mine in enumerate(summary.verdicts) if any(map(holds, mine.values()))]
 
     attempted = learners(lambda one: one.status in (*ATTEMPTED, "could_not_grade"))
+    there = learners(lambda one: one.status != "missing")
     groups = {
         "a note on their submission: a lesson is missing, or something could not be read": [
             who for who, one in enumerate(summary.report.submissions) if one.message
         ],
-        "nothing attempted": [who for who in range(len(summary.labels)) if who not in attempted],
+        "nothing of these lessons that could be read": [who for who in range(len(summary.labels)) if who not in there],
+        "nothing attempted": [who for who in there if who not in attempted],
         "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
         "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
         "a wrong result that no known mistake explains": learners(

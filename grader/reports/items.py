@@ -97,6 +97,7 @@ def remark(summary: ClassSummary) -> str:
         )
     return (
         "Discrimination: the correlation of passing an exercise with the score on all the others, from −1 to 1. Around 0 or below, "
-        "learners who do well elsewhere do no better here, and the exercise deserves a look; a dash means that all had the same result. "
+        "learners who do well elsewhere do no better here, and the exercise deserves a look; a dash means that all had the same result, "
+        f"or that fewer than {FEWEST} handed the lesson in. "
         f"With {count} learners a value is known to about ±{2 / math.sqrt(count - 1):.1f}."
     )

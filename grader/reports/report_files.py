@@ -58,7 +58,7 @@ def write_all(
         except OSError as error:
             raise InputError(
                 f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
-                "make room or name another folder, and write the reports again."
+                "mend that, and run the same command with --resume."
             ) from None
         written.append(folder / name)
     for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *NAMED):
@@ -75,12 +75,13 @@ def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
     summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
-    yield "report.html", class_page.render(report, gradebook.roster)
+    yield "report.html", class_page.render(report, gradebook.roster, similarity=True)
     yield "similarity.html", similarity.render(summary)
     yield "grades.csv", grades_csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
-        yield "canvas.csv", canvas.render(report, gradebook)
+        if table := canvas.render(report, gradebook):
+            yield "canvas.csv", table
         yield "moodle.csv", moodle.render(report, gradebook)
         yield from returns.files(summary, gradebook)
     yield "report.json", report_json.render(report)

@@ -18,11 +18,12 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from grader.reports import feedback, markdown, moodle, sheet
 from grader.reports.class_summary import ClassSummary, plain
 from grader.reports.gradebook import Gradebook
-from grader.submission.platforms import CANVAS, MOODLE, Platform
+from grader.submission.platforms import CANVAS, MOODLE, titles
 
 FEEDBACK = "feedback comments"
 GRADED = "last modified (grade)"
@@ -33,7 +34,7 @@ def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, st
     comments, pages = {}, {}
     for label, one, handed_in in zip(summary.labels, summary.report.submissions, gradebook.handed_in, strict=False):
         alone = replace(summary.report, submissions=(one,), notes=())
-        if name := _name(CANVAS, handed_in):
+        if name := _canvas_name(handed_in):
             comments[name] = _notebook(markdown.render(alone))
         if folder := _moodle_folder(label, handed_in, gradebook):
             pages[f"{folder}/feedback.html"] = feedback.page(one, label, summary.report.course)
@@ -41,19 +42,22 @@ def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, st
         yield "canvas/comments.zip", _zip(comments)
     if pages:
         yield "moodle/feedback.zip", _zip(pages)
-    heading = [title.lower() for title in gradebook.roster.heading] if gradebook.roster else []
-    if {"identifier", "grade", GRADED} <= set(heading):
+    heading = titles(gradebook.roster.heading) if gradebook.roster else []
+    if {"identifier", "grade", GRADED} <= set(heading) and not remark(summary, gradebook):
         yield "moodle/worksheet.csv", _worksheet(summary, gradebook, heading)
 
 
-def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
-    """The name in the platform's download; '' for none."""
-    return next((part for path in handed_in for part in path.split("/") if platform.match(part)), "")
+def _canvas_name(handed_in: tuple[str, ...]) -> str:
+    """Of a file with Canvas' number, which a text entry has not; a notebook's name, also for what was in an archive."""
+    parts = [part for path in handed_in for part in path.partition(": ")[0].split("/")]
+    matches = [(part, match.groupdict()) for part in parts if (match := CANVAS.match(part))]
+    return next((f"{PurePosixPath(part).stem}.ipynb" for part, groups in matches if groups.get("order")), "")
 
 
 def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:
     person = gradebook.roster.person("key", label) if gradebook.roster else None
-    match = MOODLE.match(_name(MOODLE, handed_in))
+    parts = (part for path in handed_in for part in path.split("/"))
+    match = next(filter(None, map(MOODLE.match, parts)), None)
     number = re.search(r"\d+$", person["participant"]) if person else None
     if not (match or number):
         return ""
@@ -88,12 +92,15 @@ def _worksheet(summary: ClassSummary, gradebook: Gradebook, heading: list[str]) 
 
 
 def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
-    """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
+    """A sentence where Moodle's worksheet is out of other points, for which grades are none; '' where it is not."""
     roster = gradebook.roster
-    cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
+    cells = dict(zip(titles(roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
     most = gradebook.possible(summary)
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
         return ""
     points = plain(float(theirs))
-    return f"Moodle's worksheet is out of {points} points, and these grades are out of {most}; --max-points {points} scales them."
+    return (
+        f"moodle/worksheet.csv is not written: Moodle's worksheet is out of {points} points, and these grades are out of {most}; "
+        f"--max-points {points} scales them."
+    )

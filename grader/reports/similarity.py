@@ -23,6 +23,10 @@ SHORTEST = 30  # tokens
 FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
 SHARE = 0.75  # of the longer answers
 MOST = 300  # rows
+REMARK = (  # the same for everybody, so that a list of learners has it once
+    f"{100 * SHARE:.0f} % or more of the longer answers are those of the course's solved notebooks, but for names, comments and spaces. "
+    "The solutions are public, so this proves nothing: talk about the code."
+)
 _NOTHING = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, tokenize.ENDMARKER)
 
 
@@ -86,12 +90,7 @@ def solution_remark(one: SubmissionReport) -> str:
     code = _attempts(one)
     longer = [name for name in code if normalize(_solution(name))]
     same = sum(normalize(code[name]) == normalize(_solution(name)) for name in longer)
-    if same < FEW or same < SHARE * len(longer):
-        return ""
-    return (
-        f"The code of {same} of the {len(longer)} longer answers is that of the course's solved notebooks, but for names, comments and "
-        "spaces. The solutions are public, so this proves nothing: talk about the code."
-    )
+    return REMARK if same >= max(FEW, SHARE * len(longer)) else ""
 
 
 def render(summary: ClassSummary) -> str:

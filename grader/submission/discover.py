@@ -20,6 +20,14 @@ TOOL_FOLDERS = ("__pycache__", "__macosx", "site-packages", "node_modules")  # i
 POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
 NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
+HANDED_OUT = (
+    "readme.md",
+    "agents.md",
+    "glossary.md",
+    "constraints.txt",
+    "requirements.txt",
+    "environment.yml",
+)  # no answers
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
@@ -31,7 +39,8 @@ class FolderSearch:
     Below `base`, by default the folder that `top` is in, no link is followed. Raises: OSError where the folder itself
     cannot be read.
     files: those nearest to the top first; notes: sentences on what was passed over; links: those of the notes that name a link;
-    expected: those on the course's own notebooks, which are nobody's answers.
+    expected: those on the course's own notebooks, which are nobody's answers. others: files that are none, which somebody may have handed
+    in for one. closed: those of the notes that name a folder which this computer does not open.
     """
 
     def __init__(self, top: Path, base: Path | None = None, deepest: int = DEPTH) -> None:
@@ -40,6 +49,8 @@ class FolderSearch:
         self.notes: list[str] = []
         self.links: list[str] = []
         self.expected: list[str] = []
+        self.others: list[str] = []
+        self.closed: list[str] = []
         self.folders = 0
         os.listdir(top)
         level = [top]
@@ -53,8 +64,11 @@ class FolderSearch:
                     continue
                 self.folders += 1
                 for path in self._entries(folder):
-                    if not os.path.isdir(path):
-                        self.files += [path] if _is_notebook(path) else []
+                    if not os.path.isdir(path) and _is_notebook(path):
+                        self.files.append(path)
+                    elif not os.path.isdir(path):
+                        if not path.name.lower().endswith((*HANDED_OUT, ".whl")) and len(self.others) < MAX_FILES:
+                            self.others.append(self._name(path))
                     elif level_of(path / "x", top) > depth:
                         below.append(path)
                     else:
@@ -74,7 +88,8 @@ class FolderSearch:
         try:
             names = sorted(os.listdir(folder))
         except OSError as error:
-            self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
+            self.closed.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
+            self.notes.append(self.closed[-1])
             return
         left = 0
         for path in (folder / name for name in names if not is_from_tool(name)):

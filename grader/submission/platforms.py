@@ -25,7 +25,7 @@ class Platform:
     gradebook: the headings of the table that it imports, with their fields.
     names: patterns of a name in its download, with the groups `name` and `id`, where there are such `late`, `order` (of several
     attempts the later has the larger) and `rest` (the file as the learner called it). files_only: whether no folder is called so.
-    id_field: what `id` is in the roster, after one of id_prefixes. name_field: what `name` is; 'joined': without spaces and signs.
+    id_field: what `id` is in the roster. name_field: what `name` is; 'joined': without spaces and signs.
     advice: what to do with such names instead of grading them.
     """
 
@@ -34,7 +34,6 @@ class Platform:
     names: Sequence[re.Pattern[str]]
     id_field: str
     advice: str
-    id_prefixes: Sequence[str] = ("",)
     name_field: str = "name"
     files_only: bool = False
 
@@ -68,10 +67,23 @@ MOODLE = Platform(
     gradebook={"Username": "login", "Email address": "email", "ID number": "number"},
     names=[re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL)],
     id_field="participant",  # within the assignment, not the user's
-    id_prefixes=["Participant ", ""],
     advice="The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
     "them into a folder for each learner; name that one",
 )
+WORKSHEET = "grade can be changed"  # a heading of Moodle's grading worksheet alone
+_GERMAN = {  # Moodle writes headings in the language of whoever downloads
+    "anmeldename": "username",
+    "e-mail-adresse": "email address",
+    "id-nummer": "id number",
+    "vollständiger name": "full name",
+    "vorname": "first name",
+    "nachname": "last name",
+    "bewertung": "grade",
+    "bestwertung": "maximum grade",
+    "bewertung kann geändert werden": WORKSHEET,
+    "zuletzt geändert (bewertung)": "last modified (grade)",
+    "feedback als kommentar": "feedback comments",
+}
 FIELDS = {  # what a column of a roster holds -> its headings in lower case, of several that are there the first counts
     "login": ("sis login id", "username", "user name", "login id", "login"),
     "email": ("email address", "email", "e-mail"),
@@ -84,6 +96,12 @@ FIELDS = {  # what a column of a roster holds -> its headings in lower case, of 
     "last": ("last name", "last_name", "surname", "lastname"),
     "section": ("section", "sections", "section name"),
 }
+
+
+def titles(heading: Sequence[str]) -> list[str]:
+    """The headings of a roster in lower case, those of a German Moodle in English, where a grading worksheet begins with 'ID'."""
+    english = [_GERMAN.get(cell.lower(), cell.lower()) for cell in heading]
+    return ["identifier", *english[1:]] if WORKSHEET in english else english
 
 
 def refusal(names: Sequence[str], least: int = 1) -> str:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from grader.submission import table
 from grader.submission.discover import NOT_LEARNERS
-from grader.submission.platforms import FIELDS
+from grader.submission.platforms import FIELDS, titles
 from grader.util.errors import InputError
 from grader.util.names import fold_name, printable
 
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
 NOT_ENROLLED = (POSSIBLE, "student, test")  # names in rows of Canvas' export
+_PARTICIPANT = re.compile(r"\D+(\d+)")  # 'Participant 4711', in the language of whoever downloads the worksheet
 _ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
 
 
@@ -117,8 +118,11 @@ def read_roster(path: Path, by: str = "") -> Roster:
         key = cells[at] if at < len(cells) else ""
         if values.get("name", "").lower() == POSSIBLE:
             possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
-        if not any(values.values()) or values.get("name", "").lower().strip() in NOT_ENROLLED:
+        about = values.values() if "canvas" in columns else cells  # Canvas has a row on its assignments alone
+        if not any(about) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
+        if number := _PARTICIPANT.fullmatch(values.get("participant", "")):
+            values["participant"] = number[1]
         if not key:
             blank.append(line)
             continue
@@ -144,7 +148,7 @@ def read_roster(path: Path, by: str = "") -> Roster:
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:
     """The place of each known column; 'ID' is Canvas' number only beside its 'Student'."""
-    lower = [cell.lower() for cell in heading]
+    lower = titles(heading)
     columns = {field: lower.index(name) for field, names in FIELDS.items() for name in reversed(names) if name in lower}
     if "canvas" in columns and "student" not in lower:
         columns.setdefault("number", columns.pop("canvas"))

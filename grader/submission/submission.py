@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from grader.course.course import Course
@@ -21,6 +22,7 @@ from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import learner_name, printable
+from grader.util.words import join_names
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,14 @@ class Submission:
 
     @property
     def attention(self) -> tuple[str, ...]:
-        """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
+        """What whoever grades should look at: what can't be read, or is of no lesson or another, where one of several copies counts."""
         sentences = [file.problem for file in self.files if file.problem]
         for lesson in self.lessons:
             sentences += [*self.notes.get(lesson, ()), *filter(None, [self.doubts.get(lesson)])]
+        if self.chosen and self.chosen.keys().isdisjoint(self.lessons):
+            numbers = join_names([lesson[:2] for lesson in self.lessons], len(self.lessons))
+            others = join_names(sorted(self.chosen))
+            sentences.append(f"Of the lessons that count here ({numbers}) none was handed in, but {others}.")
         return tuple(dict.fromkeys(sentences))
 
     @property
@@ -274,9 +280,10 @@ def _choose(course: Course, files: list[_File]) -> tuple[dict[str, _File], dict[
         theirs = [file for file in files if file.lesson == lesson]
         if len(theirs) > 1:
             saved = save_order(file.changed for file in theirs)
-            ranks = {file.place: _rank(course, file, saved[file.changed]) for file in theirs}
-            theirs.sort(key=lambda file: ranks[file.place], reverse=True)
-            sentence = _set_aside(theirs, ranks)
+            ranked = [(_rank(course, file, saved[file.changed]), file) for file in theirs]
+            ranked.sort(key=itemgetter(0), reverse=True)
+            theirs = [file for _, file in ranked]
+            sentence = _set_aside(ranked)
             if any(file.texts != theirs[0].texts for file in theirs):
                 doubts[lesson] = f"{sentence} Hand in one notebook of each lesson, as {lesson}.ipynb."
             else:
@@ -295,12 +302,12 @@ def _rank(course: Course, file: _File, saved: int) -> _Rank:
     return worth, saved, attempts, named, -file.level, file.place
 
 
-def _set_aside(files: Sequence[_File], ranks: Mapping[str, _Rank]) -> str:
+def _set_aside(ranked: Sequence[tuple[_Rank, _File]]) -> str:
     """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
-    best, *others = files
+    (rank, best), *others = ranked
     reasons = []
-    for file in others[:10]:
-        differs = [mine != its for mine, its in zip(ranks[file.place], ranks[best.place], strict=True)].index(True)
+    for other, file in others[:10]:  # of which names may read alike
+        differs = next((at for at, pair in enumerate(zip(other, rank, strict=True)) if pair[0] != pair[1]), -1)
         reason = "cannot be read" if not differs and file.notebook is None else _REASONS[differs]
         reasons.append(f"{file.place} ({'the same code' if file.texts == best.texts else reason})")
     more = [f"and {len(others) - 10} more"] if len(others) > 10 else []

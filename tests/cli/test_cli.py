@@ -104,6 +104,17 @@ def test_two_reports_never_share_a_place(half, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "there.xml").read_text() == "as it was" and not (tmp_path / "new.json").exists()
 
 
+@pytest.mark.parametrize("name", ["mine.ipynb", "new.IPYNB"])
+def test_no_report_takes_a_notebook_s_place(half, tmp_path, capsys, name):
+    (tmp_path / "mine.ipynb").write_text("work")
+    assert main(["grade", str(half), "--html", str(tmp_path / name)]) == 2
+    assert (
+        "called like a notebook, whose place a report must not take; name --html another file."
+        in capsys.readouterr().err
+    )
+    assert (tmp_path / "mine.ipynb").read_text() == "work" and not (tmp_path / "new.IPYNB").exists()
+
+
 def test_standard_output_is_known_by_where_it_leads(half, tmp_path):
     with open(tmp_path / "out.txt", "w") as out:
         done = subprocess.run(

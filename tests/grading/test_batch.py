@@ -7,10 +7,12 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 
+import psutil
 import pytest
 
 from grader.cli import main
@@ -121,9 +123,32 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "--resume" in said and "Traceback" not in said
+    assert f"What was graded is kept in {out};" in said
     assert time.monotonic() - started < 40  # the endless ones would take a minute
     assert load(out / "journal.jsonl").results["ada"].report.score > 0
     assert left_behind(scratch) == []
+
+
+def test_ctrl_c_in_a_terminal_before_anything_is_graded_says_so(tmp_path, scratch):
+    """There it reaches every process that the command has started."""
+    folder, out = hand_in(tmp_path / "class", ada=RIGHT), tmp_path / "out"
+    process = subprocess.Popen(
+        small_class.command(folder, out, "--lessons", "05"),
+        cwd=small_class.ROOT,
+        text=True,
+        env=small_class.environment(scratch),
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not psutil.Process(process.pid).children():
+        time.sleep(0.05)
+    time.sleep(0.8)  # they import
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "grader: stopped. Nothing was graded.\n")
+    assert not out.exists() and left_behind(scratch) == []
 
 
 def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, tmp_path):
@@ -312,8 +337,6 @@ def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_
 
 
 def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
-    import psutil
-
     folder = hand_in(tmp_path / "class", **CODES)
     found, _ = class_folder.entries(folder)
     pool = batch.LocalPool(1)
@@ -330,6 +353,23 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     finally:
         pool.close()
     assert sorted(keys) == sorted(CODES)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where there is no fork server, processes end otherwise")
+def test_a_pool_ends_though_more_waits_than_its_queue_has_room_for():
+    """As after Ctrl-C or on a full disk: its processes end, and nobody reads what was being written to them."""
+    code = """
+import time
+from grader.grading import batch
+pool = batch.LocalPool(1, torch=False)
+pool.submit(time.sleep, 0).result()
+pool.submit(time.sleep, 60)
+for _ in range(4):
+    pool.submit(len, bytes(4 << 20))
+time.sleep(0.5)  # until the first of them fills the pipe
+pool.close()
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=small_class.ROOT, timeout=40).returncode == 0
 
 
 def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):

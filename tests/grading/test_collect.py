@@ -376,6 +376,34 @@ def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_
     )
 
 
+def test_two_learners_with_long_names_have_a_folder_each_without_a_roster(tmp_path):
+    ends = {"1_assignsubmission_file_/a.ipynb": "A", "2_assignsubmission_file_/b.ipynb": "B"}  # Moodle's number is last
+    files = {f"Anna {'Bartholomäus' * 12}_{end}": data for end, data in ends.items()}
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files)) == 0
+    assert [name.partition("/")[2] for name in tree(tmp_path / "collected")] in (
+        ["a.ipynb", "b.ipynb"],
+        ["b.ipynb", "a.ipynb"],
+    )
+
+
+def test_two_learners_whose_folders_no_system_could_tell_apart_are_not_one(tmp_path, capsys):
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada:b/a.ipynb": "A", "ada?b/b.ipynb": "B"})) == 1
+    assert tree(tmp_path / "collected") == {"ada-b/a.ipynb": "A"}
+    assert "is of ada?b, whose folder would have the same name as that of ada:b" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stem", ["x" * 116, "A" * 180, "щ" * 118, "王" * 90])
+def test_a_name_that_is_too_long_keeps_its_ending_and_stays_a_name_of_its_own(tmp_path, capsys, stem):
+    files = {f"ada/{stem}1.ipynb": "A", f"ada/{stem}2.ipynb": "B", "ada/a.ipynb": "C"}
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files)) == 0
+    made = tree(tmp_path / "collected")
+    assert sorted(made.values()) == ["A", "B", "C"] and all(name.endswith(".ipynb") for name in made)
+    assert all(len(name.encode()) <= len("ada/") + collection.LONGEST for name in made)
+    assert "ada  3 new files, 2 under a shorter name, as collected.csv tells" in capsys.readouterr().out
+    rows = csv.DictReader((tmp_path / "collected" / "collected.csv").open())
+    assert {row["original"]: made[f"ada/{row['file']}"] for row in rows} == files
+
+
 # --- again -----------------------------------------------------------------------------------
 
 
@@ -468,10 +496,6 @@ RESUBMITTED = {  # the first attempt, the second, and where both are then; of ea
         {"work.zip": {f"{LESSON}.ipynb": lesson("01", "old")}},
         {"work": "x", f"{LESSON}.ipynb": lesson("01", "new")},
     ),
-    "several lessons, then one": (
-        {"a.ipynb": lesson("01", "old"), "b.ipynb": lesson("02", "old")},
-        {"a.ipynb": lesson("01", "new")},
-    ),
 }
 
 
@@ -488,6 +512,21 @@ def handed_in(tmp_path: Path, name: str, files: dict, at: int) -> tuple[Path, di
         for each, what in said.items()
     }
     return packed(tmp_path / name, named), want | {file: said for file, said in files.items() if isinstance(said, str)}
+
+
+def test_who_corrects_one_of_two_notebooks_has_still_handed_in_both(tmp_path):
+    first = {"a.ipynb": lesson("01", "old"), "b.ipynb": lesson("02", "old"), "notes.txt": "old"}
+    one, _ = handed_in(tmp_path, "one.zip", first, 1)
+    two, _ = handed_in(tmp_path, "two.zip", {"mine.ipynb": lesson("01", "new")}, 2)
+    assert collect(tmp_path, one, CANVAS) == 0
+    for download in (two, two, one, two):  # in any order
+        assert collect(tmp_path, download, CANVAS) == 0
+        made = tree(tmp_path / "collected")
+        mine = {name.partition("/")[2]: content for name, content in made.items() if not name.startswith("backups/")}
+        assert mine == {"mine.ipynb": lesson("01", "new"), "b.ipynb": lesson("02", "old")}
+        assert {f"{FIRST}/{name}" for name in ("a.ipynb", "notes.txt")} <= set(made)
+    before = tree(tmp_path / "collected")
+    assert collect(tmp_path, one, CANVAS) == 0 and tree(tmp_path / "collected") == before, "kept once"
 
 
 @pytest.mark.parametrize("first, second", RESUBMITTED.values(), ids=RESUBMITTED)
@@ -796,10 +835,26 @@ def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, 
     )
 
 
+def test_a_folder_with_other_work_in_it_takes_no_class(tmp_path, capsys):
+    laid(tmp_path / "collected", {"class.toml": "", "roster.csv": ""})
+    source = packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})
+    assert collect(tmp_path, source) == 0 and collect(tmp_path, source) == 0, (
+        "what is the class's own may be there first"
+    )
+    for name in ("01.ipynb", "bob/01.ipynb"):
+        other = laid(tmp_path / name.replace("/", "-"), {name: "x"})
+        assert main(["collect", str(source), "--to", str(other)]) == 2 and not (other / "ada").exists()
+        assert f"holds {name.split('/')[0]}, which `grader collect` has not put there" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(collection.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})) == 2
-    assert "make room. Nothing was collected." in capsys.readouterr().err and not (tmp_path / "collected").exists()
+    assert (
+        "1 MB left, and 64 MB are needed: the files have 0, and 64 are to stay free. Make room. Nothing was collected."
+        in capsys.readouterr().err
+        and not (tmp_path / "collected").exists()
+    )
 
 
 @pytest.mark.parametrize("name", ["con", "a:b", "a|b", "x" * 300, "backups", "..x", "tab\tin", "solutions"])

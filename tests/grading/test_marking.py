@@ -129,7 +129,11 @@ def test_what_somebody_else_wrote_meanwhile_is_kept(browser):
     assert browser.save("0.5", "mine", said["seen"])[0] == 200, "the second time it was seen"
 
 
-@pytest.mark.parametrize("points", ["abc", "-1", "1,5", "nan", "1e9"])
+def test_a_comma_may_stand_for_the_point(browser):
+    assert browser.save("1,5")[0] == 200 and browser.file.read_text() == HEAD + f"ada,{ONE},1.5,\n"
+
+
+@pytest.mark.parametrize("points", ["abc", "-1", "1,500", "nan", "1e9"])
 def test_what_are_no_points_is_a_sentence_and_changes_nothing(browser, points):
     browser.save("1")
     before, seen = browser.file.read_text(), repr(HandMark(1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -39,8 +40,10 @@ MOODLE_FILES = (
 def back(graded, tmp_path):
     """back(files, roster, *options) -> the folder of reports, of a download with these names."""
 
-    def made(names: tuple[str, ...], roster: str, *options: str) -> Path:
+    def made(names: tuple[str, ...], roster: str, *options: str, more: dict[str, bytes] | None = None) -> Path:
         with zipfile.ZipFile(tmp_path / "download.zip", "w") as archive:
+            for name, data in (more or {}).items():
+                archive.writestr(name, data)
             for name in names:
                 archive.writestr(name, json.dumps(open_course().pristine(FIRST)))
         (tmp_path / "roster.csv").write_text(roster, encoding="utf-8")
@@ -109,6 +112,18 @@ def test_canvas_takes_each_learner_s_feedback_for_theirs(back):
     assert "grace" not in comments["4711", "81500"] and not (out / "moodle").exists()
 
 
+def test_canvas_gets_notebooks_alone_called_as_such(back, tmp_path):
+    """A text entry has no number by which Canvas could take anything back; an archive's notebook is called as the archive."""
+    with zipfile.ZipFile(tmp_path / "w.zip", "w") as archive:
+        archive.writestr(f"{FIRST}.ipynb", json.dumps(open_course().pristine(FIRST)))
+    out = back(
+        ("lovelaceada_4711_text.html",),
+        CANVAS,
+        more={"hoppergrace_4712_81501_w.zip": (tmp_path / "w.zip").read_bytes()},
+    )
+    assert set(unpacked(out / "canvas" / "comments.zip")) == {"hoppergrace_4712_81501_w.ipynb"}
+
+
 def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
     out = back(MOODLE_FILES, WORKSHEET)
     grades = moodle_grades(out / "moodle" / "worksheet.csv", WORKSHEET)
@@ -117,15 +132,32 @@ def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
     pages = moodle_feedback(out / "moodle" / "feedback.zip")
     assert {number: name for number, (name, _) in pages.items()} == {31: "feedback.html", 32: "feedback.html"}
     assert "ada@x.org" in pages[31][1] and "grace" not in pages[31][1] and not (out / "canvas").exists()
-    assert ("scales them" in capsys.readouterr().err) == (FULL != 14)
+    told = capsys.readouterr().err
+    assert ("scales them" in told) == (FULL != 14) and "canvas" not in told and not (out / "canvas.csv").exists()
+
+
+def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
+    heading = "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,Bewertung kann geändert werden,Zuletzt geändert (Abgabe),"
+    rows = (
+        WORKSHEET.replace("Participant ", "Teilnehmer/in")
+        .replace("14.00", f'"{FULL},00"')
+        .splitlines(keepends=True)[1:]
+    )
+    out = back(MOODLE_FILES, "".join([heading, "Zuletzt geändert (Bewertung),Feedback als Kommentar\n", *rows]))
+    assert "Moodle's worksheet is out of" not in capsys.readouterr().err
+    written = list(csv.DictReader((out / "moodle" / "worksheet.csv").open()))
+    assert [row["Bewertung"] for row in written] == [str(FULL), str(FULL), "5.00"] and "Teilnehmer/in32" in written[1][
+        "ID"
+    ]
+    assert f"{FULL} of {FULL} points" in written[0]["Feedback als Kommentar"]
+    assert set(moodle_feedback(out / "moodle" / "feedback.zip")) == {31, 32}
 
 
 def test_a_worksheet_of_other_points_is_told(back, capsys):
-    back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
-    assert (
-        "Moodle's worksheet is out of 14 points, and these grades are out of 20; --max-points 14 scales"
-        in capsys.readouterr().err
-    )
+    out = back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
+    told = "worksheet.csv is not written: Moodle's worksheet is out of 14 points, and these grades are out of 20; --max-points 14 scales"
+    assert told in capsys.readouterr().err and not (out / "moodle" / "worksheet.csv").exists()
+    assert told in html.unescape((out / "report.html").read_text())
 
 
 def test_who_could_not_be_graded_keeps_the_grade_that_is_there(back, graded, tmp_path):

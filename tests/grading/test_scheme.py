@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 
 import pytest
@@ -170,6 +171,37 @@ def test_what_differs_in_a_file_is_named(run, capsys):
     assert run("--resume", "--roster", "{here}/fewer", "--weights", "{here}/nine") == 2
     told = capsys.readouterr().err
     assert f"--weights (differs for {ONE})" in told and "--roster (differs for g.hopper)" in told
+
+
+def test_whose_extension_differs_and_whose_total_moved_is_named(run, capsys):
+    due = ("--due", "2026-10-01T08:00Z", "--penalty", "1")
+    assert run(*due, "--extensions", "ada.lovelace=1 min") == 0
+    capsys.readouterr()
+    assert run("--resume", "--extensions", "ada.lovelace=2 days") == 2
+    told = capsys.readouterr().err
+    assert "--extensions (differs for ada.lovelace). Set these as they were to continue" in told
+    assert run("--rescore", "--extensions", "ada.lovelace=2 days") == 0
+    total = next(csv.DictReader((run.out / "grades.csv").open()))["total"]
+    assert f"Totals that changed: ada.lovelace {float(total) - 1:g} → {total}." in capsys.readouterr().err
+    assert run("--resume") == 0 and "Totals that changed" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (
+            ("--penalty", "10%", "--grace", "5 min"),
+            "Without --due nobody is late, so --grace and --penalty change nothing.",
+        ),
+        (("--extensions", "ada.lovelace=2 d"), "Without --due nobody is late, so --extensions change nothing."),
+        (
+            ("--due", "2026-10-02 08:00Z", "--extensions", "ada.lovelace=2026-10-01 08:00Z"),
+            "The extension of ada.lovelace ends before the work was due.",
+        ),
+    ],
+)
+def test_what_can_make_nobody_late_is_told(run, capsys, options, told):
+    assert run(*options) == 0 and told in capsys.readouterr().err
 
 
 def test_a_continued_run_says_what_it_keeps(run, capsys):

@@ -244,7 +244,7 @@ def test_the_same_report_gives_the_same_files(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="can't be written.*name another folder"):
+    with pytest.raises(InputError, match="can't be written.*run the same command with --resume"):
         report_files.write_all(CLASS, tmp_path / "file")
 
 
@@ -342,6 +342,15 @@ def test_what_could_not_be_graded_counts_for_nobody():
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
     assert "nothing attempted" not in class_page.others(ClassSummary(nobody)), "it isn't known what bob attempted"
+    unread = [
+        SubmissionReport(
+            name, name, (LessonReport("01_x", (Verdict("softmax_rows", status, "x"),), {"softmax_rows": 2}),)
+        )
+        for name, status in (("ada", "missing"), ("bob", "not_started"))
+    ]
+    page = class_page.others(ClassSummary(Report(tuple(unread), 7)))
+    for group, who in (("nothing of these lessons that could be read", 0), ("nothing attempted", 1)):
+        assert f'{group}</th><td class="number">1</td><td><a href="#learner-{who}">' in page
     alone = Report(nobody.submissions[:1], 7)  # a class of which nobody has a score: that is no mean of 0 %
     assert ClassSummary(alone).mean is None and ClassSummary(alone).median is None
     assert "1 learner, nobody has a score; isolation" in class_summary(alone, Path("out"))

@@ -18,9 +18,19 @@ MOODLE = """Identifier,"Full name","Email address",Status,Grade
 "Participant 31","Ada Lovelace",ada@example.org,Submitted,
 "Participant 32","Grace Hopper",grace@example.org,"No submission",
 """
+GERMAN = """ID,"Vollständiger Name",E-Mail-Adresse,Status,Bewertung,Bestwertung,"Bewertung kann geändert werden"
+Teilnehmer/in31,"Ada Lovelace",ada@example.org,"Zur Bewertung abgegeben",,"14,00",Ja
+Teilnehmer/in32,"Grace Hopper",grace@example.org,"Keine Abgabe",,"14,00",Ja
+"""
 FORMS = {
     "canvas": (CANVAS, "login", ["ada.lovelace", "g.hopper"]),
     "moodle worksheet": (MOODLE, "email", ["ada@example.org", "grace@example.org"]),
+    "moodle worksheet, in German": (GERMAN, "email", ["ada@example.org", "grace@example.org"]),
+    "moodle users, in German": (
+        "Vorname;Nachname;Anmeldename\nAda;Lovelace;ada\nGrace;Hopper;ghop\n",
+        "login",
+        ["ada", "ghop"],
+    ),
     "moodle users": (
         "Username;First name;Last name;ID number\nada;Ada;Lovelace;1\nghop;Grace;Hopper;2\n",
         "login",
@@ -48,7 +58,9 @@ def test_each_grade_book_s_roster_is_read(tmp_path, said, field, keys, encoding)
     assert (found.field, [one.key for one in found.people], found.notes) == (field, keys, ())
 
 
-@pytest.mark.parametrize("form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "tabs"])
+@pytest.mark.parametrize(
+    "form", [*(form for form in FORMS if form.startswith("moodle")), "canvas", "gradescope", "tabs"]
+)
 def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
     (tmp_path / "roster.csv").write_text(FORMS[form][0])
     found = read_roster(tmp_path / "roster.csv")
@@ -73,6 +85,20 @@ def test_the_column_that_names_the_folders_may_be_named(tmp_path):
     found = read_roster(tmp_path / "roster.csv", "sis user id")
     assert [one.key for one in found.people] == ["1815-12-10", "1906-12-09"] and found.notes == ()
     assert found.field == "number" and found.person("key", "1815-12-10")["login"] == "ada.lovelace"
+
+
+@pytest.mark.parametrize("form", ["moodle worksheet", "moodle worksheet, in German"])
+def test_a_participant_is_a_number_in_any_language(tmp_path, form):
+    (tmp_path / "roster.csv").write_text(FORMS[form][0])
+    found = read_roster(tmp_path / "roster.csv")
+    assert found.person("participant", "32") is found.people[1] and found.has_column("participant")
+
+
+def test_a_column_whose_heading_nobody_knows_may_be_named(tmp_path):
+    (tmp_path / "roster.csv").write_text("Adresse de courriel,Nom\nada@x.org,Ada\n,Grace\n,\n")
+    found = read_roster(tmp_path / "roster.csv", "adresse de courriel")
+    assert [one.key for one in found.people] == ["ada@x.org"] and found.person("key", "Ada@x.org")
+    assert found.notes == (f"{tmp_path / 'roster.csv'}: no Adresse de courriel in line 3; left out.",)
 
 
 def test_two_of_one_name_are_nobody(tmp_path):

@@ -362,6 +362,16 @@ def test_the_same_work_twice_is_a_note(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "places", [("01_toy\u200b.ipynb", "01_toy\u200c.ipynb"), ("x" * 220 + "/a.ipynb", "x" * 220 + "/b.ipynb")]
+)
+def test_copies_whose_names_read_alike_are_two(tmp_path, places):
+    for place in places:
+        saved(tmp_path / place, toy.RIGHT, 100)
+    submission = read_submission(open_course(), tmp_path)
+    assert submission.plan(toy.NAME).owners and "(the same code)." in submission.plan(toy.NAME).notes[0]
+
+
 def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     """Beside it a lesson of another week in a folder of its own, an older copy, and one in a folder called solutions."""
     x = tmp_path / "x"

@@ -65,9 +65,12 @@ def release(
     files = handout(course, lessons, without_solutions, grader, earlier)
     _refuse_leaks(course, files, without_solutions)
     data = gradescope(course, lessons) if bundle else b""
-    _write_folder(place, files)
-    if bundle:
-        write_atomically(bundle, data)
+    try:
+        _write_folder(place, files)
+        if bundle:
+            write_atomically(bundle, data)
+    except OSError as error:  # which names a scratch folder
+        raise InputError(f"{place} can't be written: {error.strerror or error}.") from None
     everything = sorted({*lessons, *earlier})
     values = {
         "place": place,

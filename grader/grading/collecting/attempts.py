@@ -1,8 +1,9 @@
-"""What a learner handed in together is one attempt, and the latest takes the place of an older one as a whole.
+"""What a learner handed in together is one attempt, and the latest takes the place of all that an older one has of the same lessons.
 
 Were its files laid among the older one's, a resubmission under another name would stand beside what it replaces. What a learner
-handed in for other lessons, in another download, stays. The older attempt is moved to backups/LEARNER/DATE/, which `grader class`
-does not grade; DATE is when it was last changed, so that the same attempt is kept once.
+handed in for other lessons, together with that or not, stays: platforms give the files of the last attempt alone. The older attempt
+is moved to backups/LEARNER/DATE/, which `grader class` does not grade; DATE is when it was last changed, so that the same attempt is
+kept once.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class LearnerFolder:
                 return Placement("same", stands=True)
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
-                if self._backup_of(self.incoming, new):
+                if self._is_kept(new):
                     return Placement("same")
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
             aside = self._back_up(self.home, old, newest) if old else ""
@@ -92,31 +93,35 @@ class LearnerFolder:
         """By its time; where that says nothing, whether it has already been replaced once."""
         if changed and abs(changed - newest) > SAME_TIME_S:
             return changed < newest
-        return self._backup_of(self.incoming, new) is not None
+        return self._is_kept(new)
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
-        """The files that are there of attempts at one of these lessons, or with one of these paths; sorted."""
+        """What is there of attempts at one of these lessons, or with one of these paths, but for notebooks of lessons that are not among
+        the new ones; sorted."""
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
             attempts.setdefault(self.sources.get(sheet.guard("/".join(parts)), ("", "")), []).append(parts)
-        lessons = _lessons(self._course, self.incoming, new)
+        lessons = {*_lessons(self._course, self.incoming, new).values()} - {""}
         superseded = []
         for old in attempts.values():
             theirs = _lessons(self._course, self.home, old)
-            if (
-                lessons & theirs
-                or not (lessons or theirs)
-                or any(_collide(*pair) for pair in itertools.product(new, old))
-            ):
-                superseded += old
+            collided = {parts for parts in old if any(_collide(parts, other) for other in new)}
+            if collided or lessons & {*theirs.values()} or not (lessons or any(theirs.values())):
+                superseded += [parts for parts in old if theirs[parts] in {"", *lessons} or parts in collided]
         return sorted(superseded)
+
+    def _is_kept(self, new: Iterable[Parts]) -> bool:
+        """Whether each of the attempt's files is among the backups, or still stands since no later attempt has its lesson."""
+        places = [self.home, *self._backups()]
+        return all(any(_same_files(place, self.incoming, [parts]) for place in places) for parts in new)
+
+    def _backups(self) -> list[Path]:
+        paths = [self.backups / name for name in sorted(os.listdir(self.backups))] if self.backups.is_dir() else []
+        return [path for path in paths if path != self.incoming and not links.is_link(path) and path.is_dir()]
 
     def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
         """Where just these files are among the backups already."""
-        for name in sorted(os.listdir(self.backups)) if self.backups.is_dir() else ():
-            path = self.backups / name
-            if path == self.incoming or links.is_link(path) or not path.is_dir():
-                continue
+        for path in self._backups():
             if sorted(_files(path)) == sorted(files) and _same_files(path, base, files):
                 return path
         return None
@@ -170,14 +175,15 @@ def _newest(base: Path, files: Iterable[Parts]) -> float:
     return max((base.joinpath(*parts).lstat().st_mtime for parts in files), default=0)
 
 
-def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> set[str]:
-    lessons, names = set(), lessons_by_exercise(course)
+def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> dict[Parts, str]:
+    """Of each file the lesson whose notebook it is; '' for none."""
+    lessons, names = {}, lessons_by_exercise(course)
     for parts in files:
-        path = base.joinpath(*parts)
+        path, lessons[parts] = base.joinpath(*parts), ""
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
             data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            lessons.add(lesson_of(course, path.name, data, names))
-    return lessons - {""}
+            lessons[parts] = lesson_of(course, path.name, data, names)
+    return lessons
 
 
 def _collide(one: Parts, other: Parts) -> bool:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from grader.course.course import Course
@@ -26,10 +27,12 @@ from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import fold_name, printable
+from grader.util.words import join_names
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 MOST_ATTEMPTS = 100  # at one file, which are compared with each other
+LONGEST = 120  # bytes of a name that is not shortened; a path with all its folders has a limit, too
 # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already.
 _NUMBERED = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
@@ -41,7 +44,7 @@ class LearnerOutcome:
     """What became of one learner's files, by their paths in the learner's folder.
 
     placed: new there. same: there already. kept: earlier attempts, by where they are now. replaced: where what they took the place of
-    is now, below the class's folder.
+    is now, below the class's folder. shortened: how many of the files had too long a name.
     """
 
     name: str
@@ -49,6 +52,7 @@ class LearnerOutcome:
     same: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
+    shortened: int = 0
     late: bool = False
 
 
@@ -68,7 +72,7 @@ class Collection:
         self.others: list[tuple[str, str]] = []
         self._course, self._to, self._roster, self._sources = course, to, roster, sources
         self._before, self._rows = before, list[dict[str, str]]()  # of collected.csv
-        self._names: dict[str, str] = {}  # of folders, by what a file system may take each for
+        self._owners: dict[str, str] = {}  # of folders, by what a file system may take each for
         self._time = datetime.now().isoformat(" ", "seconds")  # one for all that this run collects
 
     def place(self, download: Download, source: str) -> None:
@@ -111,7 +115,7 @@ class Collection:
             name = person.key if person else _part(learner.name)
             if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
                 name = f"learner {name}"
-            same = self._names.get(fold_name(name), name)
+            who = person.key if person else learner.name
             if self._roster and not person:
                 why = f"belongs to {learner}, who is not on the roster, or not with certainty"
             elif name in ambiguous:
@@ -119,10 +123,9 @@ class Collection:
                     f"could be {name}'s by the roster, and so could each of {', '.join(ambiguous[name])}: none of them was placed; "
                     "find out whose each is, and give the roster the platform's numbers or logins"
                 )
-            elif same != name:
-                why = f"is of {printable(name)}, whose folder would have the same name as that of {printable(same)}"
+            elif (other := self._owners.setdefault(fold_name(name), who)) != who:
+                why = f"is of {printable(who)}, whose folder would have the same name as that of {printable(other)}"
             else:
-                self._names[fold_name(name)] = name
                 self.learners.setdefault(name, LearnerOutcome(name))
                 yield name
                 continue
@@ -203,6 +206,7 @@ class Collection:
                 self._rows.append(row | {"state": f"{placement.aside}/{file}", "collected": self._time})
         for parts, one in copied.items():
             file, state = "/".join(parts), placement.state
+            learner.shortened += any(len(part.encode("utf-8", "replace")) > LONGEST for part in one.rest)
             if state not in ("same", "placed"):
                 state = f"{state}/{file}"
                 learner.kept.append(state)
@@ -242,6 +246,13 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     """Raises: InputError where the folder can't take what is collected."""
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
+    others = list(to.iterdir()) if to.exists() and not (to / COLLECTED).exists() else []
+    work = [
+        path.name for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb"
+    ]
+    if work:
+        held = join_names(sorted(map(printable, work)))
+        raise InputError(f"{to} holds {held}, which `grader collect` has not put there; name a new or an empty folder.")
     for source in filter(Path.is_dir, sources):
         inner, outer = to.resolve(), source.resolve()
         if inner.is_relative_to(outer) or outer.is_relative_to(inner):
@@ -258,8 +269,8 @@ def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     free = shutil.disk_usage(existing).free
     if free < size + SPARE:
         raise InputError(
-            f"the files have {size >> 20} MB, and the disk of {to} has {free >> 20} MB left; make room. "
-            "Nothing was collected."
+            f"the disk of {to} has {free >> 20} MB left, and {size + SPARE >> 20} MB are needed: the files have {size >> 20}, and "
+            f"{SPARE >> 20} are to stay free. Make room. Nothing was collected."
         )
 
 
@@ -273,6 +284,10 @@ def _ambiguous(files: Iterable[SubmittedFile], roster: Roster) -> dict[str, list
 
 
 def _part(part: str) -> str:
-    """One part of a path, as every system takes it."""
-    safe = _FORBIDDEN.sub("-", printable(part)).rstrip(". ").lstrip(".")[:120] or "file"
+    """One part of a path, as every system takes it. One that is too long keeps its ending, and a digest tells it from others like it."""
+    safe = _FORBIDDEN.sub("-", "".join(map(printable, part))).rstrip(". ").lstrip(".") or "file"
+    if len(safe.encode()) > LONGEST:
+        digest, ending = sha256(part.encode("utf-8", "replace")).hexdigest()[:8], Path(safe).suffix
+        ending = f"-{digest}{ending if len(ending) < 9 else ''}"
+        safe = safe.encode()[: LONGEST - len(ending.encode())].decode("utf-8", "ignore") + ending
     return f"_{safe}" if _WINDOWS.match(safe) else safe

@@ -137,7 +137,7 @@ def _by_name(platform: Platform, contents: Contents, level: int) -> list[Submitt
             groups = match.groupdict()
             learner = LearnerId(
                 f"{match['name']}_{match['id']}",
-                tuple((platform.id_field, prefix + match["id"]) for prefix in platform.id_prefixes),
+                ((platform.id_field, match["id"]),),
                 ((platform.name_field, match["name"]),),
             )
             rest = member.parts[level + 1 :] or (match["rest"] or name,)

@@ -1,0 +1,58 @@
+"""Notebooks of several learners that are one file, byte for byte: no matter of style, and no chance.
+
+Left out is what nobody worked in, which is alike by itself, and what a group handed in together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from grader.course.course import Course
+from grader.grading.class_folder import ClassEntry, lesson_of, lessons_by_exercise, pack
+from grader.grading.lateness import CollectedWork
+from grader.judging.verdict import SubmissionReport
+from grader.util.names import printable
+from grader.util.words import join_names
+
+
+def add_copies(
+    course: Course,
+    learners: Sequence[ClassEntry],
+    collected: Sequence[CollectedWork],
+    reports: Sequence[SubmissionReport],
+    aliases: Mapping[str, str],
+) -> tuple[SubmissionReport, ...]:
+    """The reports with a sentence for each learner whose files others have, too. aliases: the names in it, where there are others."""
+    lessons = lessons_by_exercise(course)
+    owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, with the file's place
+    for who, (one, report) in enumerate(zip(learners, reports, strict=True)):
+        for file in pack(one).files:
+            lesson = lesson_of(course, file.place[-1], file.data or b"", lessons)
+            if any(verdict.status not in ("not_started", "missing") for verdict in _verdicts(report, lesson)):
+                owners.setdefault(sha256(file.data or b"").digest(), {}).setdefault(who, "/".join(file.place))
+    shared: dict[int, dict[str, list[int]]] = {}
+    for places in owners.values():
+        originals = {collected[who].paths.get(place, "") or str(who) for who, place in places.items()}
+        for who, place in places.items() if len(originals) > 1 else ():
+            shared.setdefault(who, {})[place] = [other for other in places if other != who]
+    names = [aliases.get(report.name, report.name) for report in reports]
+    return tuple(
+        replace(report, attention=(*_sentences(shared.get(who, {}), names), *report.attention))
+        for who, report in enumerate(reports)
+    )
+
+
+def _verdicts(report: SubmissionReport, lesson: str) -> Sequence:
+    return next((each.verdicts for each in report.lessons if each.name == lesson), ())
+
+
+def _sentences(shared: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
+    files: dict[str, list[str]] = {}
+    for place, others in shared.items():
+        files.setdefault(join_names([names[other] for other in others]), []).append(place)
+    return [
+        f"The same file, byte for byte, as {who} handed in: {join_names([*map(printable, places)])}."
+        for who, places in files.items()
+    ]
