@@ -84,11 +84,11 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     summary = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    told = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
-    sentences += [*told, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
+    remarks_on_books = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
+    sentences += [*remarks_on_books, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
     for sentence in filter(None, sentences):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *told))
+    report = replace(report, notes=(*report.notes, *remarks_on_books))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, aliases)
     named = not scheme.anonymous

@@ -56,7 +56,11 @@ def run(options: argparse.Namespace) -> int:
         if kept := scheme.summary(about):
             say(f"the run continues with {kept}.")
     if options.resume:  # what is wrong with them is said before anything is graded
-        read_overrides(open_course(), options.out / OVERRIDES)
+        marks = read_overrides(open_course(), options.out / OVERRIDES)
+        was, now = (each.get("weights") or {} for each in (begun, about))
+        given = {name for (_, name), (_, mark) in marks.items() if mark.points is not None}
+        if stale := sorted(name for name in given if was.get(name) != now.get(name)):
+            say(f"the points of {join_names(stale)} change; marks by hand stay as they are.")
     _with_torch(about["lessons"])
     for sentence in class_reports.prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)

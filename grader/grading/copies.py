@@ -28,10 +28,14 @@ def add_copies(
     lessons = lessons_by_exercise(course)
     owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, with the file's place
     for who, (one, report) in enumerate(zip(learners, reports, strict=True)):
+        begun = {
+            lesson.name
+            for lesson in report.lessons
+            if any(verdict.status not in ("not_started", "missing") for verdict in lesson.verdicts)
+        }
         for file in pack(one).files:
-            lesson = lesson_of(course, file.place[-1], file.data or b"", lessons)
-            if any(verdict.status not in ("not_started", "missing") for verdict in _verdicts(report, lesson)):
-                owners.setdefault(sha256(file.data or b"").digest(), {}).setdefault(who, "/".join(file.place))
+            if file.data and lesson_of(course, file.place[-1], file.data, lessons) in begun:
+                owners.setdefault(sha256(file.data).digest(), {}).setdefault(who, "/".join(file.place))
     shared: dict[int, dict[str, list[int]]] = {}
     for places in owners.values():
         originals = {collected[who].paths.get(place, "") or str(who) for who, place in places.items()}
@@ -42,10 +46,6 @@ def add_copies(
         replace(report, attention=(*_sentences(shared.get(who, {}), names), *report.attention))
         for who, report in enumerate(reports)
     )
-
-
-def _verdicts(report: SubmissionReport, lesson: str) -> Sequence:
-    return next((each.verdicts for each in report.lessons if each.name == lesson), ())
 
 
 def _sentences(shared: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:

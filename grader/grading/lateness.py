@@ -23,6 +23,7 @@ from grader.util.words import did_you_mean, format_duration, join_names
 MOST_BYTES = 64 << 20
 NEEDED = {"learner", "file", "state", "late"}  # columns; a table of an earlier version lacks others
 DAY_S = 86_400
+NEED_DUE = ("grace", "penalty", "extensions")  # settings
 
 
 @dataclass
@@ -84,11 +85,10 @@ def add_lateness(
     known = [pair for each in mine for pair in each.files.values() if any(pair)]
     if scheme.due and not known:
         sentences.append("Nothing says when the work was handed in, so --due makes nobody late.")
-    if idle := [f"--{name}" for name in ("grace", "penalty", "extensions") if getattr(scheme, name) and not scheme.due]:
+    moments = {name: when for name, when in (scheme.extensions or {}).items() if isinstance(when, str)}
+    if not (scheme.due or moments) and (idle := [f"--{key}" for key in NEED_DUE if getattr(scheme, key)]):
         sentences.append(f"Without --due nobody is late, so {' and '.join(idle)} change nothing.")
-    if early := [
-        name for name, when in (scheme.extensions or {}).items() if str(when) < scheme.due and isinstance(when, str)
-    ]:
+    if early := [name for name, when in moments.items() if when < scheme.due]:
         sentences.append(f"The extension of {join_names(early)} ends before the work was due.")
     here = {name for one in learners for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:

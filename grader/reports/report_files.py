@@ -58,7 +58,7 @@ def write_all(
         except OSError as error:
             raise InputError(
                 f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
-                "mend that, and run the same command with --resume."
+                "fix that, and run the same command with --resume."
             ) from None
         written.append(folder / name)
     for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *NAMED):

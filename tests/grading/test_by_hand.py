@@ -104,6 +104,16 @@ def test_no_name_leaves_an_anonymous_run_with_a_mark(graded, place):
     assert "extensions for 1 learner (class.toml, line 2)" in page and "in line 2" in page and "ada" not in page
 
 
+def test_marks_by_hand_out_of_other_points_are_told(graded, place, capsys):
+    out, points = place.parent / "out", place.parent / "points.csv"
+    (out / "overrides.csv").write_text(HEAD + f"ada,{ONE},1,\nada,{TWO},,Neat.\n")
+    points.write_text(f"{ONE},6\n{TWO},6\n")
+    assert graded(place, out, "--rescore", "--weights", str(points)) == 0
+    told = capsys.readouterr().err
+    assert f"the points of {ONE} change; marks by hand stay as they are." in told and f"{TWO} change" not in told
+    assert graded(place, out, "--resume") == 0 and "stay as they are" not in capsys.readouterr().err
+
+
 def test_a_line_without_effect_is_told(graded, place, capsys):
     out = place.parent / "out"
     (out / "overrides.csv").write_text(

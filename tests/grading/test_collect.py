@@ -851,7 +851,7 @@ def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkey
     monkeypatch.setattr(collection.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})) == 2
     assert (
-        "1 MB left, and 64 MB are needed: the files have 0, and 64 are to stay free. Make room. Nothing was collected."
+        "1 MB left, and 64 MB are needed: the files have 0, and 64 should stay free. Make room. Nothing was collected."
         in capsys.readouterr().err
         and not (tmp_path / "collected").exists()
     )

@@ -204,6 +204,11 @@ def test_what_can_make_nobody_late_is_told(run, capsys, options, told):
     assert run(*options) == 0 and told in capsys.readouterr().err
 
 
+def test_a_time_of_one_s_own_needs_no_other(run, capsys):
+    assert run("--penalty", "1", "--extensions", "ada.lovelace=2026-10-01 08:00Z") == 0
+    assert "change nothing" not in capsys.readouterr().err
+
+
 def test_a_continued_run_says_what_it_keeps(run, capsys):
     assert run("--weights", "{here}/seven", "--roster", "{here}/all", "--max-points", "10", "--partial") == 0
     capsys.readouterr()

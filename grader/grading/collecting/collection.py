@@ -270,7 +270,7 @@ def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     if free < size + SPARE:
         raise InputError(
             f"the disk of {to} has {free >> 20} MB left, and {size + SPARE >> 20} MB are needed: the files have {size >> 20}, and "
-            f"{SPARE >> 20} are to stay free. Make room. Nothing was collected."
+            f"{SPARE >> 20} should stay free. Make room. Nothing was collected."
         )
 
 
