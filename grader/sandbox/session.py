@@ -14,6 +14,7 @@ from grader.course.spec import Case
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Worker, WorkerLost
 from grader.sandbox.scratch import remove_folder
+from grader.util.words import number_cells
 from grader.worker import protocol
 from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
@@ -31,7 +32,7 @@ PRINTED_MUCH = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
 )
-NO_TIME = "Not run, since the cells before took too long, and since they define no exercise: cell {}."
+NO_TIME = "Not run, since the cells before took too long, and since they define no exercise: {}."
 WENT_ON = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
     "its cells were run again for the remaining exercises: let no thread keep running in the background."
@@ -230,7 +231,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
         background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        slow = (NO_TIME.format(", ".join(self._left_out[:20])),) * bool(self._left_out)
+        slow = (NO_TIME.format(number_cells(self._left_out)),) * bool(self._left_out)
         return (PRINTED_MUCH,) * self._printed_much + background + slow + (self._budget.note,) * self._budget.is_over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
@@ -271,7 +272,7 @@ class Session:
             and position not in self._plan.owners.values()
         ):
             self._skipped[position] = SkippedCell("timeout", "the cells before it took too long")
-            self._left_out.append(cell.label.removeprefix("cell "))
+            self._left_out.append(cell.label)
             return None
         if self._budget.is_over:
             self._skipped[position] = SkippedCell("timeout", self._budget.cause)

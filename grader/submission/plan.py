@@ -24,6 +24,7 @@ from grader.source.magics import file_run, without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
 from grader.util.names import printable
+from grader.util.words import number_cells
 from grader.worker.values import Failure
 
 if TYPE_CHECKING:
@@ -160,13 +161,14 @@ class _Overlay:
         self.defined_names = cache(defined_names)  # parsing is what takes time
         self.cells: list[RunCell] = []
         self.meant: dict[str, list[int]] = {}  # positions of the cells that are meant for an exercise
+        self.magics: dict[str, NotebookCell] = {}  # by exercise, a cell below whose first line nothing is run here
         self.files_run: dict[int, str] = {}  # by the positions of cells, the file that a `%run` in them names
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
 
     def plan(self) -> Plan:
-        if numbers := [str(cell.number) for cell, text in self.plain if text.split() != cell.text.split()]:
-            cells = f"cell{'s' * (len(numbers) > 1)} {', '.join(numbers[:20])}"
+        if numbers := [f"cell {cell.number}" for cell, text in self.plain if text.split() != cell.text.split()]:
+            cells = number_cells(numbers)
             self.notes.append(f"Magics and shell commands are not run while grading ({cells}).")
         # Learners run cells out of order; the imports come first wherever theirs stand.
         others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
@@ -229,6 +231,8 @@ class _Overlay:
         return "", max(places, default=None)
 
     def _own(self, cell: NotebookCell, text: str) -> None:
+        if not text.strip() and cell.text.lstrip().startswith("%%"):
+            self.magics[cell.exercise] = cell
         if text.strip():
             if cell.role == "exercise":
                 self.meant.setdefault(cell.exercise, []).append(len(self.cells))
@@ -344,11 +348,15 @@ class _Overlay:
     def _absent(self, name: str) -> str:
         if name in self.meant:
             place = self.meant[name][-1]
-            cell, file = self.cells[place].label, printable(self.files_run[place])
+            label, file = self.cells[place].label, printable(self.files_run[place])
             if file:
                 copy_it = "Grading reads the notebook alone: copy the code of that file into the cell."
-                return f"{name} is missing: {cell} runs `{file}`. {copy_it}"
-            return f"{name} is missing: {cell} should define it and does not."
+                return f"{name} is missing: {label} runs `{file}`. {copy_it}"
+            return f"{name} is missing: {label} should define it and does not."
+        if name in self.magics:
+            cell = self.magics[name]
+            magic = printable(cell.text.split()[0])
+            return f"{name} is missing: cell {cell.number} begins with `{magic}`, below which nothing is defined that lasts."
         at = self.pristine.by_exercise.get(name)
         lines = self.pristine.cells[at].text.splitlines() if at is not None else []
         begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")

@@ -13,6 +13,12 @@ def pluralize(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
+def number_cells(labels: Sequence[str]) -> str:
+    """'cell 3', 'cells 3, 5 and more' of labels such as 'cell 3'; the first twenty."""
+    numbers = ", ".join(label.removeprefix("cell ") for label in labels[:20])
+    return f"cell{'s' * (len(labels) > 1)} {numbers}{' and more' * (len(labels) > 20)}"
+
+
 def format_duration(seconds: float) -> str:
     """'1 day 2 hours', exact to the second."""
     left, parts = int(seconds), []

@@ -82,6 +82,11 @@ def test_an_exercise_s_cell_that_became_markdown_is_a_note(tmp_path):
     assert plan.notes == (says,)
 
 
+def test_a_cell_whose_answer_stands_below_a_magic_is_named(tmp_path):
+    plan = plan_of(tmp_path, toy.solved(double="%%timeit\ndef double(x): return 2 * x"))
+    assert "cell 5 begins with `%%timeit`, below which nothing is defined that lasts." in plan.missing("double").message
+
+
 def test_given_cells_come_from_the_course(tmp_path):
     content = toy.solved()
     content["cells"][3]["source"] = "OFFSET = 100"
