@@ -182,15 +182,17 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     own.mkdir(parents=True)
     toy.write(own / FILE, toy.pristine())
     (one,) = [each for each in class_folder.entries(folder)[0] if each.name == "eve"]
-    files = class_folder.FolderSearch(folder / "eve").files
+    search = class_folder.FolderSearch(folder / "eve")
     (folder / place).rename(tmp_path / "away")
     (folder / place).symlink_to(folder / Path("ada", *Path(place).parts[1:]))
     assert (own / FILE).read_bytes() == (folder / "ada" / "notebooks" / FILE).read_bytes()
     with pytest.raises(Unreadable):
         read_notebook(own / FILE, folder)
-    monkeypatch.setattr(class_folder, "_notebooks", lambda path: (files, [], []))
+    monkeypatch.setattr(class_folder, "FolderSearch", lambda path: search)
     packed = class_folder.pack(one)
-    assert packed.files == () and "not read" in packed.notes[0]
+    assert packed.files == () and "not read" in packed.notes[0] and packed.closed == (), (
+        "it is no trouble of this computer"
+    )
 
 
 @pytest.mark.skipif(
