@@ -40,8 +40,16 @@ def section(
             if not _is_in_full(verdict):
                 short.setdefault(verdict.status, []).append(verdict.exercise)
         marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
-        full = [(each.exercise, feedback(each, pictured=pictures)) for each in lesson.verdicts if _is_in_full(each)]
-        lessons.append((lesson, short, marked, full))
+        worth = {
+            each.exercise: f"{text.score_text(lesson.points_of(each))} of {text.score_text(lesson.points[each.exercise])}"
+            for each in lesson.verdicts
+        }
+        full = [
+            (each.exercise, feedback(each, pictured=pictures, points=worth[each.exercise]))
+            for each in lesson.verdicts
+            if _is_in_full(each)
+        ]
+        lessons.append((lesson, short, marked, full, worth))
     return render(
         "learner.html",
         one=one,

@@ -1,7 +1,8 @@
 """grades.csv: a row a learner, the score of each lesson, the total, and the status of each exercise.
 
-`learner` is the name of the learner's folder (or notebook). An empty cell: that learner was not asked for it, or, for a
-score or a total, an exercise could not be graded; its status and the message say which.
+`learner` is the name of the learner's folder (or notebook); beside it stands a person's `name` where a roster tells it. An empty
+cell: that learner was not asked for it, or, for a score or a total, an exercise could not be graded; its status and the message
+say which.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ def render(report: Report) -> str:
     summary = ClassSummary(report)
     exercises = [column.exercise for column in summary.columns]
     points = ["total", "max", "before", "penalty"]
-    rows: list[list[sheet.Cell]] = [["learner", *summary.lessons, *points, *exercises, "late", "by_hand", "message"]]
-    for label, one, mine in zip(summary.labels, summary.report.submissions, summary.verdicts, strict=True):
+    name = ["name"] * any(summary.people)
+    rows: list[list[sheet.Cell]] = [
+        ["learner", *name, *summary.lessons, *points, *exercises, "late", "by_hand", "message"]
+    ]
+    for label, person, one, mine in zip(
+        summary.labels, summary.people, summary.report.submissions, summary.verdicts, strict=True
+    ):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
         verdicts = [mine.get(column) for column in summary.columns]
         ours = f"No score: {join_names(one.ungraded)} could not be graded." if one.ungraded else ""
-        row: list[sheet.Cell] = [label, *(scores.get(name) for name in summary.lessons)]
+        row: list[sheet.Cell] = [label, *[person] * len(name), *(scores.get(name) for name in summary.lessons)]
         row += [one.score, one.max_score, one.unpenalized_score, one.penalty]
         row += [None if verdict is None else verdict.status for verdict in verdicts]
         rows.append([*row, "late" if one.late else "", " ".join(text.hand_marks(one)), f"{ours} {one.message}".strip()])

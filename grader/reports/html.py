@@ -129,16 +129,20 @@ def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
 
 
 def feedback(
-    verdict: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], TableHtml] | None = None
+    verdict: Verdict,
+    notes: Sequence[str] = (),
+    pictured: Callable[[Sequence[Table]], TableHtml] | None = None,
+    points: str = "",
 ) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
-    pictured: what draws the tables; by default `pictures`.
+    pictured: what draws the tables; by default `pictures`. points: as in '0 of 2'; '' where there are none.
     """
     return render(
         "verdict.html",
         verdict=verdict,
         word=text.STATUS_WORDS[verdict.status],
+        points=points,
         notes=notes,
         line_label=wording.line_label(verdict.line) if verdict.line else "",
         pictured=(pictured or pictures)(verdict.tables),
