@@ -156,6 +156,7 @@ def test_the_solved_notebook_needs_no_such_line():
 def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
     monkeypatch.delenv(record.PROGRESS_ENV)
     (tmp_path / record.FOLDER).mkdir()
+    (tmp_path / "01_three_tokens.ipynb").write_text("{}")
     place = tmp_path / "below"
     place.mkdir()
     assert record.default_path(place) == tmp_path / record.FOLDER / "progress.json"

@@ -150,7 +150,7 @@ def test_make_takes_the_build_of_torch_that_it_is_told(torch, tmp_path):
         ["make", "-n", f"VENV={place}", f"TORCH={torch}", f"{place}/.lab"], capture_output=True, text=True, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
-    installs = [line.split(" -m ")[1] for line in done.stdout.splitlines() if " install " in line]
+    installs = [" ".join(line.split(" -m ")[1].split()) for line in done.stdout.splitlines() if " install " in line]
     plain = "pip install --disable-pip-version-check -c constraints.txt"
     before = (
         []
