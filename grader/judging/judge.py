@@ -80,8 +80,8 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict
 def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
     """The verdict, whose details begin with another exercise that this one calls, where that one's failure explains this one.
 
-    It does where both show the same mistake, where this one ended in the other's code, and where the other is no function
-    any more, or none yet: evidence that costs nothing. A notebook has
+    It does where both show the same mistake, where this one ended in the other's code, or in the line that calls it where that raises
+    as well, such as one that is not defined: evidence that costs nothing. A notebook has
     proof (notebook/verdicts.py), which for a worker would be a further run of each caller. others: the verdicts on the lesson's exercises.
     """
     if sources is None or verdict.status not in FAILING:
@@ -95,9 +95,11 @@ def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mappi
 
 def _shares_cause(callee: Verdict, verdict: Verdict) -> bool:
     theirs, own = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
-    ends = f"NameError: name '{callee.exercise}' is not defined", "object is not callable"
-    is_none = verdict.line is not None and callee.exercise in verdict.line.text and verdict.headline.endswith(ends)
-    return is_none or bool(theirs & own) or (verdict.line is not None and verdict.line.function == callee.exercise)
+    if theirs & own:
+        return True
+    both_raised = callee.status == verdict.status == "error"
+    line = verdict.line
+    return line is not None and (line.function == callee.exercise or both_raised and callee.exercise in line.text)
 
 
 class _Judgement:

@@ -272,7 +272,7 @@ class SelfAttention(nn.Module):
     (
         "softmax_rows",
         "softmax_rows = np.ones((2, 3))",
-        ("is now the name of a ndarray, which cannot be called",),
+        ("is now the name of a value of type ndarray, which cannot be called",),
         ("TypeError", "parameters"),
     ),
     (
