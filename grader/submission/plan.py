@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -317,19 +318,12 @@ class _Overlay:
         return owners
 
     def _helpers(self) -> list[str]:
-        """The functions of the learner's own that another of their cells uses than those that define them."""
-        own = [cell.text for cell in self.cells if cell.own]
-        defining = {
-            name: {text for text in own if name in _FUNCTION.findall(text)}
-            for text in own
-            for name in _FUNCTION.findall(text)
-        }
-        helpers = (
-            name
-            for name, texts in defining.items()
-            if any(name in used_names(text) for text in own if text not in texts)
-        )
-        return [name for name in helpers if name not in self.pristine.exercises]
+        """The functions of the learner's own that are defined twice, and used in another cell; no more than are told."""
+        own = [(cell.text, set(_FUNCTION.findall(cell.text))) for cell in self.cells if cell.own]
+        times = Counter(name for _, functions in own for name in functions)
+        twice = [name for name, number in times.items() if number > 1 and name not in self.pristine.exercises]
+        used = frozenset().union(*(used_names(text) - functions for text, functions in own)) if twice else frozenset()
+        return sorted(used.intersection(twice))[:MAX_NOTES]
 
     def _pass_on_requirements(self) -> None:
         """A cell that uses a name of one that cannot run here cannot run either."""
