@@ -98,7 +98,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
 
 def _moved(path: Path, summary: ClassSummary) -> str:
     """A sentence on whose total is another than in the reports that are there; '' where there are none."""
-    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else ()
+    rows = csv.DictReader(path.read_text(encoding="utf-8", errors="replace").splitlines()) if path.is_file() else ()
     before = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
     pairs = [
         (label, before.get(sheet.guard(label)), one.score)
