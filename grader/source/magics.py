@@ -24,7 +24,7 @@ _STRING = re.compile(r"'''|\"\"\"|'(?:\\.?|[^'\\])*+'?|\"(?:\\.?|[^\"\\])*+\"?|#
 
 def file_run(text: str) -> str:
     """The file that the last `%run` of a cell names; '' where it has none."""
-    return next(reversed(_RUN.findall(text)), "")
+    return next(reversed(_RUN.findall(text)), "").strip("'\"")
 
 
 def without_magics(text: str) -> str:
