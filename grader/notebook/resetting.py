@@ -41,8 +41,9 @@ def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
     passed = [name for name, entry in zip(exercises, entries) if entry.passed]
     lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
+    yours = "your work" if what == lesson else f"your cell of {what}"
     raise WorkspaceError(
-        f"{outdated}Nothing was changed yet: this replaces your work in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
+        f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
         f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
     )
 

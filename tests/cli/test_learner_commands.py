@@ -45,6 +45,7 @@ def confirmed(capsys, *command: str) -> list[str]:
     assert main([*command]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "Nothing was changed yet" in said and "Save the notebook in the browser first" in said
+    assert (f"this replaces your cell of {command[1]} in" in said) == (command[1] in open_course().exercise_names())
     return [*command, "--confirm", re.search(r"--confirm (\w{6})", said)[1]]
 
 
