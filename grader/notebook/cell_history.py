@@ -86,9 +86,10 @@ class CellHistory:
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
-        defines = defined_names(without_magics(text)) | reach.names_taken(text).keys()
+        taken = reach.names_taken(text)
+        defines = defined_names(without_magics(text)) | taken.keys()
         failure = failure_from(error) if error is not None else None
-        absences = self._absences(text, namespace)
+        absences = self._absences(text, taken, namespace)
         for name, earlier_value in self._before.items():
             replaced = namespace.get(name, NOTHING) is not earlier_value
             earlier = self._absent_before.get(name)
@@ -109,14 +110,14 @@ class CellHistory:
             earlier_names = frozenset() if error is None else self.defined_by(cell_id)
             self._names_of_cell[cell_id] = defines | earlier_names
 
-    def _absences(self, text: str, namespace: Mapping[str, Any]) -> dict[str, str]:
-        """Of the names that a cell binds those that grading will not have from it, and why."""
+    def _absences(self, text: str, taken: Mapping[str, str], namespace: Mapping[str, Any]) -> dict[str, str]:
+        """Of the names that a cell binds those that grading will not have from it, and why. taken: see reach.names_taken."""
         if normalize(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(without_magics(text)) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
-        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in reach.names_taken(text).items()}
+        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in taken.items()}
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
             why = why or self._ends(statement, names.now - bound, namespace)

@@ -32,6 +32,7 @@ PRINTED_MUCH = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
 )
+SLOW = "the cells before it took too long"
 NO_TIME = "Not run, since the cells before took too long, and since they define no exercise: {}."
 WENT_ON = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
@@ -133,7 +134,6 @@ class Session:
         self._used_s: dict[str, float] = {}  # by exercises
         self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
-        self._left_out: list[str] = []  # the numbers of cells for which there was no time
         self._background_use = ""  # what was used up by nothing that had been asked for
 
     def close(self) -> None:
@@ -231,7 +231,8 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
         background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        slow = (NO_TIME.format(number_cells(self._left_out)),) * bool(self._left_out)
+        left_out = [self._plan.cells[at].label for at, lost in sorted(self._skipped.items()) if lost.detail == SLOW]
+        slow = (NO_TIME.format(number_cells(left_out)),) * bool(left_out)
         return (PRINTED_MUCH,) * self._printed_much + background + slow + (self._budget.note,) * self._budget.is_over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
@@ -271,8 +272,7 @@ class Session:
             and self._cells_s >= self._timeout_s * CELLS_TIMES
             and position not in self._plan.owners.values()
         ):
-            self._skipped[position] = SkippedCell("timeout", "the cells before it took too long")
-            self._left_out.append(cell.label)
+            self._skipped[position] = SkippedCell("timeout", SLOW)
             return None
         if self._budget.is_over:
             self._skipped[position] = SkippedCell("timeout", self._budget.cause)

@@ -102,18 +102,24 @@ def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path, scr
     assert left_behind(scratch) == []
 
 
-def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
-    folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
-    out = tmp_path / "out"
-    process = subprocess.Popen(
-        small_class.command(folder, out, "--jobs", "1"),
+def start(scratch, folder, out, *options, start_new_session=False):
+    """Grades a class in a process that hears Ctrl-C."""
+    return subprocess.Popen(
+        small_class.command(folder, out, *options),
         cwd=small_class.ROOT,
         text=True,
         env=small_class.environment(scratch),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         preexec_fn=heed_interrupts,
+        start_new_session=start_new_session,
     )
+
+
+def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
+    folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
+    out = tmp_path / "out"
+    process = start(scratch, folder, out, "--jobs", "1")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (
         (out / "journal.jsonl").exists() and load(out / "journal.jsonl").results
@@ -132,15 +138,7 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
 def test_ctrl_c_in_a_terminal_before_anything_is_graded_says_so(tmp_path, scratch):
     """There it reaches every process that the command has started."""
     folder, out = hand_in(tmp_path / "class", ada=RIGHT), tmp_path / "out"
-    process = subprocess.Popen(
-        small_class.command(folder, out, "--lessons", "05"),
-        cwd=small_class.ROOT,
-        text=True,
-        env=small_class.environment(scratch),
-        stderr=subprocess.PIPE,
-        preexec_fn=heed_interrupts,
-        start_new_session=True,
-    )
+    process = start(scratch, folder, out, "--lessons", "05", start_new_session=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not psutil.Process(process.pid).children():
         time.sleep(0.05)
