@@ -14,7 +14,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -33,11 +33,12 @@ CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), 
 
 
 class _Kept(NamedTuple):
-    """What a module was. spaces: its namespaces with their values, in the order of binding; codes: of its functions and those that
-    it imports from this package; needs: the modules that these are from."""
+    """What a module was. spaces: its namespaces with their values, in the order of binding; functions: its own and those that it
+    imports from this package; codes: theirs, one after the other; needs: the modules that these are from."""
 
     spaces: list[tuple[Any, tuple]]
-    codes: list[tuple[FunctionType, tuple]]
+    functions: list[FunctionType]
+    codes: tuple
     needs: frozenset[str]
 
 
@@ -52,9 +53,11 @@ def keep(module: Any) -> None:
     }
     own = [one for one in functions if one.__module__.startswith(__package__)]
     needs = frozenset(one.__module__ for one in own) | {module.__name__}
-    _kept[module.__name__] = _Kept(
-        [(space, tuple(space.values())) for space in spaces], [(one, _CODE(one)) for one in own], needs
-    )
+    _kept[module.__name__] = _Kept([(space, tuple(space.values())) for space in spaces], own, _codes(own), needs)
+
+
+def _codes(functions: list[FunctionType]) -> tuple:
+    return tuple(chain.from_iterable(map(_CODE, functions)))
 
 
 def _spaces(space: Any, module: str) -> Iterator[Any]:
@@ -82,7 +85,7 @@ def intact(*modules: str) -> bool:
     needed = {other for name in modules or _kept if name in _kept for other in _kept[name].needs}
     kept = [_kept[name] for name in needed if name in _kept]
     return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
-        all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes
+        all(map(operator.is_, _codes(one.functions), one.codes)) for one in kept
     )
 
 

@@ -96,10 +96,10 @@ class ring_attention:
             )
 
         yield case("small", "two ranks with one token each", (1, 1, 1, 2), 2)
-        yield case("small causal", "two ranks with two tokens each", (1, 1, 2, 3), 2, True, watched=False)
-        yield case("sizes", "three ranks with four tokens each", (1, 2, 4, 5), 3)
+        yield case("small causal", "two ranks with two tokens each", (1, 1, 2, 3), 2, True)
+        yield case("sizes", "three ranks with four tokens each", (1, 2, 4, 5), 3, watched=False)
         yield case("seen-again", "the same sizes, new numbers", (1, 2, 4, 5), 3, watched=False)
-        yield case("causal", "three ranks with four tokens each", (1, 2, 4, 5), 3, True)
+        yield case("causal", "three ranks with four tokens each", (1, 2, 4, 5), 3, True, watched=False)
         yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True, watched=False)
         for key in ("chunks", "chunks again", "chunks once more"):
             title = "four ranks with three tokens each, one item and one head"
