@@ -201,7 +201,7 @@ class Reading:
         """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
         value = self._aliases.get((statement.at, name))
         if value is not None and room:
-            first, *rest = dotted_name(value).split(".")
+            first, *rest = ast.unparse(value).split(".")
             outside = first in statement.outside
             called, origin = self._meaning(first) if outside else self._local(statement, first, room - 1)
             if origin == "library":
@@ -222,7 +222,7 @@ class Reading:
         if given and not dotted and not (bindings and name in bindings[0].gives):
             meaning = by_itself  # what stands in a branch may never run and hides nothing
         elif value is not None and room:
-            first, *rest = dotted_name(value).split(".")
+            first, *rest = ast.unparse(value).split(".")
             called, origin = self._meaning(first, room - 1)
             if origin == "library":
                 meaning = ".".join([called, *rest]), origin
