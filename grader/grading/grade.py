@@ -328,7 +328,7 @@ def limit_text(verdict: Verdict) -> Verdict:
         left -= len(kept)
         return kept
 
-    line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
+    line = verdict.line and verdict.line._replace(text=cut(verdict.line.text), function=cut(verdict.line.function))
     keys = ("headline", "slip", "experiment", "next_step", "printed")
     texts: dict[str, Any] = {key: cut(getattr(verdict, key)) for key in keys}
     for key in ("sentences", "verified", "details", "warned"):

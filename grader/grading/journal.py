@@ -8,31 +8,23 @@ that a kill tore has no end and is dropped: that submission is graded again.
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
-
-import numpy as np
+from typing import Any, BinaryIO
 
 from grader.grading import scheme
-from grader.judging.verdict import Cut, Line, SubmissionReport
+from grader.judging.verdict import SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import lock_file
+from grader.util.records import decoded, encoded
 
 FORMAT = 5
 SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
-AS_LISTS = (Cut, Line)  # written without the names of their fields
-# Fields of reports that are set when all of them are put together.
-SET_LATER = ("late", "penalty", "partial", "hand_marks")
 
 
 @dataclass(frozen=True)
@@ -47,13 +39,13 @@ class JournalEntry:
 
 def to_line(result: JournalEntry) -> bytes:
     """One line, with its end. Exact: what from_line() makes of it equals the result in every bit."""
-    return _line(_encoded(result))
+    return _line(encoded(result))
 
 
 def from_line(line: bytes) -> JournalEntry:
     """Raises: ValueError where the line is none that to_line() wrote."""
     try:
-        result = _decoded(JournalEntry, _read(line))
+        result = decoded(JournalEntry, _read(line))
         for lesson in result.report.lessons:
             for verdict in lesson.verdicts:
                 lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
@@ -200,9 +192,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-# --- a report as JSON ------------------------------------------------------------------------
-
-
 def _line(data: Mapping[str, Any]) -> bytes:
     # Lone surrogates (a file's name that is no UTF-8) are kept one by one; JSON's own escapes would join them.
     return json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
@@ -210,58 +199,3 @@ def _line(data: Mapping[str, Any]) -> bytes:
 
 def _read(line: bytes) -> Any:
     return json.loads(line.decode("utf-8", "surrogatepass"))
-
-
-def _encoded(value: Any) -> Any:
-    """A dataclass as an object with its fields, or as a list of them; other values as JSON has what is most like them."""
-    if isinstance(value, np.ndarray):
-        data = base64.b64encode(value.tobytes()).decode()
-        return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
-    if hasattr(value, "__dataclass_fields__"):
-        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(value.__class__).items())
-        items = {name: _encoded(np.asarray(each) if kind is np.ndarray else each) for name, kind, each in pairs}
-        return list(items.values()) if isinstance(value, AS_LISTS) else items
-    if isinstance(value, Mapping):
-        return {key: _encoded(each) for key, each in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_encoded(each) for each in value]
-    if isinstance(value, (float, np.floating)):
-        value = float(value)
-        return value if math.isfinite(value) else repr(value)  # JSON has no NaN
-    return value
-
-
-def _decoded(kind: Any, data: Any) -> Any:
-    """The value of that type that _encoded() made this of. Raises: TypeError, ValueError, LookupError where it made none of it."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if kind is np.ndarray:
-        dtype = np.dtype(_decoded(str, data["dtype"]))
-        if dtype.kind not in "biufcSU":
-            raise ValueError(f"an array of {dtype} is no table")
-        raw = base64.b64decode(data["data"], validate=True)
-        return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
-    if hasattr(kind, "__dataclass_fields__"):
-        items = dict(zip(_types(kind), data, strict=True)) if kind in AS_LISTS else data
-        return kind(**{name: _decoded(each, items[name]) for name, each in _types(kind).items()})
-    if NoneType in inner:
-        return None if data is None else _decoded(inner[0], data)
-    if origin is tuple:
-        kinds = [inner[0]] * len(data) if inner[-1] is Ellipsis else inner
-        return tuple(_decoded(each, item) for each, item in zip(kinds, data, strict=True))
-    if origin is Mapping:
-        return {_decoded(inner[0], key): _decoded(inner[1], item) for key, item in data.items()}
-    if kind is float and data in ("nan", "inf", "-inf"):
-        return float(data)
-    if origin is Literal:
-        right = data in inner
-    else:
-        right = isinstance(data, (int, float) if kind is float else kind) and not isinstance(data, bool)
-    if not right:
-        raise TypeError(f"not {kind}: {data!r}")
-    return data
-
-
-@cache
-def _types(kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are written, with their types."""
-    return {name: each for name, each in get_type_hints(kind).items() if name not in SET_LATER}

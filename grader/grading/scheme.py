@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grader.submission.roster import Person, Roster
+from grader.submission.roster import Roster
+from grader.util.records import decoded
 from grader.util.words import format_duration, join_names, pluralize
 
 
@@ -38,9 +39,7 @@ class MarkingScheme:
     def from_settings(cls, settings: Mapping[str, Any]) -> MarkingScheme:
         own = {name: settings[name] for name in KEYS if name in settings}
         if roster := own.get("roster"):
-            people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in roster["people"])
-            texts = {name: tuple(roster[name]) for name in ("notes", "heading")}
-            own["roster"] = Roster(**roster | texts | {"people": people})
+            own["roster"] = decoded(Roster, {"column": "", "possible": {}} | roster)
         return cls(**own)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+
+from grader.util.records import STORED_NOT
 
 Status = Literal[
     "passed", "failed", "error", "timeout", "memory", "forbidden", "not_started", "missing", "could_not_grade"
@@ -15,18 +17,18 @@ Status = Literal[
 
 
 Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
+SET_LATER = STORED_NOT  # when all reports are put together
 FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Where a part of an array lies. shape: of the whole; index: of the slice; first: row and column at which it begins.
+class Cut(NamedTuple):
+    """Where a part of an array lies. shape: of the whole; at: index of the slice; first: row and column at which it begins.
 
     largest: the largest finite magnitude of the whole.
     """
 
     shape: tuple[int, ...]
-    index: tuple[int, ...]
+    at: tuple[int, ...]
     first: tuple[int, int]
     largest: float
 
@@ -53,8 +55,7 @@ class Table:
         return self.array.shape if self.cut is None else self.cut.shape
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of the learner's code.
 
     number: its number in its cell, 0 where that is not known. function: what it belongs to where that is not the exercise, else ''.
@@ -141,9 +142,9 @@ class LessonReport:
     verdicts: tuple[Verdict, ...]
     points: Mapping[str, float]
     notes: tuple[str, ...] = ()
-    partial: bool = False
+    partial: bool = field(default=False, metadata=SET_LATER)
     code: Mapping[str, str] = field(default_factory=dict)
-    hand_marks: Mapping[str, HandMark] = field(default_factory=dict)
+    hand_marks: Mapping[str, HandMark] = field(default_factory=dict, metadata=SET_LATER)
     follow_through: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
@@ -188,8 +189,8 @@ class SubmissionReport:
     lessons: tuple[LessonReport, ...]
     message: str = ""
     attention: tuple[str, ...] = ()
-    late: str = ""
-    penalty: float = 0
+    late: str = field(default="", metadata=SET_LATER)
+    penalty: float = field(default=0, metadata=SET_LATER)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -17,10 +17,9 @@ from typing import Any
 
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
-from grader.source.definitions import defined_names, normalize, parse
-from grader.source.dependencies import IMPORTS
+from grader.source.definitions import called_name, defined_names, normalize, parse
 from grader.source.magics import without_magics
-from grader.source.scopes import imported, names_of
+from grader.source.scopes import IMPORTS, imported, names_of
 from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
@@ -189,5 +188,4 @@ def _not_graded() -> frozenset[str]:
 
 def _is_payoff(statement: ast.stmt) -> bool:
     """True for `if passed(…):`, which grading leaves out."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    return isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "passed"
+    return isinstance(statement, ast.If) and called_name(statement.test) == "passed"

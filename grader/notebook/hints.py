@@ -16,7 +16,7 @@ from grader.notebook.record import Record
 from grader.notebook.target import Refusal, Target
 from grader.reports import html, text
 from grader.reports.html import render
-from grader.source.definitions import parse
+from grader.source.definitions import function_name, parse
 from grader.util.words import join_names, pluralize
 
 HINTS = 3
@@ -160,7 +160,7 @@ def _operations(tree: ast.AST) -> set[str]:
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            names.add(str(getattr(node.func, "attr", None) or getattr(node.func, "id", "")))
+            names.add(function_name(node))
         elif isinstance(node, (ast.BinOp, ast.UnaryOp)):
             names.add(_SIGNS.get(type(node.op), ""))
     return names - {"", "range", "len", "super", "__init__"}

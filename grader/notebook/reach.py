@@ -16,9 +16,8 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from grader.source.definitions import MAX_CODE, parse
-from grader.source.dependencies import IMPORTS
 from grader.source.magics import file_run
-from grader.source.scopes import names_of
+from grader.source.scopes import IMPORTS, names_of
 
 ABSENT = "Grading reads the notebook alone: copy the code of that file into a cell."
 _STAR_IMPORT = re.compile(r"^\s*from\s+(\w+)\s+import\s*\*", re.MULTILINE)

@@ -20,6 +20,7 @@ from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
 from grader.util.files import json_object, write_atomically
+from grader.util.records import decoded
 
 DURATION_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
 JOIN_TIMEOUT_S = 6.0
@@ -157,12 +158,10 @@ def current(file: Path | None = None) -> Membership | None:
     if file in _state.unsaved:
         return _state.unsaved[file]
     try:
-        data = json_object(file.read_bytes()) or {}
-        mine = Membership(data["address"], data["name"], data["token"], float(data["until"]))
+        mine: Membership = decoded(Membership, json_object(file.read_bytes()) or {})
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    texts = all(isinstance(each, str) for each in (mine.address, mine.name, mine.token))
-    return mine if texts and mine.address.startswith(("http://", "https://")) else None
+    return mine if mine.address.startswith(("http://", "https://")) else None
 
 
 def membership_file() -> Path:

@@ -120,7 +120,7 @@ def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
     if at is None or expected.cut is None:
         return at
     within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
-    return (*expected.cut.index, *within[2 - min(len(expected.shape), 2) :])
+    return (*expected.cut.at, *within[2 - min(len(expected.shape), 2) :])
 
 
 def _arrays(by_role: Mapping[str, Table]) -> list[np.ndarray | None]:
@@ -133,7 +133,7 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
         return [View(table, np.zeros((0, 0)), (), (0, 0), None)]
     marked = table.mark or (at if table.role in ("actual", "difference") else None)
     if table.cut is not None:
-        return [View(table, table.array, table.cut.index, table.cut.first, _mark(marked, table.cut.first))]
+        return [View(table, table.array, table.cut.at, table.cut.first, _mark(marked, table.cut.first))]
     lead = table.shape[:-2]
     if table.role != "input" and _whole(table.shape):
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]

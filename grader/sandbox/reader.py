@@ -19,8 +19,9 @@ from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLo
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
-from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
-from grader.submission.plan import Given, LocalReader, Plan, Pristine, Rules, RunCell
+from grader.submission.ipynb import Notebook, Unreadable, printable
+from grader.submission.plan import Given, LocalReader, Plan, Pristine, Rules
+from grader.util.records import decoded, encoded
 from grader.worker import protocol
 
 if TYPE_CHECKING:
@@ -77,19 +78,12 @@ class Reader(LocalReader):
 
     def notebook(self, path: Path, base: Path) -> Notebook:
         """The notebook of a file, with the names that its cells bind; no link below `base` is followed. Raises: Unreadable."""
-        file, cells, lesson, notes, defines = self._read(
-            path.name, do="notebook", path=str(path.absolute()), base=str(base.absolute())
-        )["notebook"]
-        return Notebook(file, tuple(NotebookCell(*cell) for cell in cells), lesson, tuple(notes), frozenset(defines))
+        reply = self._read(path.name, do="notebook", path=str(path.absolute()), base=str(base.absolute()))
+        return decoded(Notebook, reply["notebook"])
 
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         """What to run of a notebook. Raises: Unreadable."""
-        given = (pristine.lesson, pristine.exercises, pristine.cells)
-        theirs = (notebook.file, notebook.cells, notebook.lesson, notebook.notes)
-        reply = self._read(notebook.file, do="plan", pristine=given, notebook=theirs)
-        lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
-        cells = tuple(RunCell(*cell) for cell in run)
-        return Plan(lesson, tuple(exercises), cells, owners, absent, tuple(notes), handed_in)
+        return decoded(Plan, self._read(notebook.file, do="plan", pristine=pristine, notebook=notebook)["plan"])
 
     def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
@@ -103,10 +97,7 @@ class Reader(LocalReader):
             findings = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
         except Unreadable:
             return {name: (too_long(*rule), ()) for name, rule in rules.items()}
-        return {
-            name: (None if offence is None else Offence(*offence), tuple(Slip(*slip) for slip in slips))
-            for name, (offence, slips) in findings.items()
-        }
+        return decoded(dict[str, tuple[Offence | None, tuple[Slip, ...]]], findings)
 
     def archive(self, path: str, quota: Quota, into: str) -> None:
         """Writes what an archive holds into a file, as JSON: see archives.Archive. Raises: Unreadable; `what` follows a name."""
@@ -150,7 +141,7 @@ class Reader(LocalReader):
         if self._left_s <= 0:
             return {"late": True}
         message["limits"] = MEMORY_BYTES, CPU_S * self._patience
-        text = json.dumps(message, ensure_ascii=False, default=list)
+        text = json.dumps(encoded(message), ensure_ascii=False)
         body = protocol.Body(text.encode("utf-8", "surrogatepass"), b"")
         reply = self._reply(body)
         # By what the learner's other files left there, or from outside.

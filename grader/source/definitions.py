@@ -83,6 +83,25 @@ def root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def dotted_name(node: ast.AST | None) -> str:
+    """'np.linalg.norm' of such an expression, '' of any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def called_name(node: ast.AST) -> str:
+    """'np.linalg.norm' of a call of it, '' of any other node."""
+    return dotted_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def function_name(node: ast.Call) -> str:
+    """'norm' of a call of 'np.linalg.norm', and of whatever is called by that name: `layers[0].norm()`."""
+    return str(getattr(node.func, "attr", None) or getattr(node.func, "id", ""))
+
+
 def used_names(text: str) -> frozenset[str]:
     """Names that a cell reads, anywhere in it."""
     tree = parse(text)

@@ -16,13 +16,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from grader.source.definitions import root
-from grader.source.scopes import children, imported, names_of
+from grader.source.scopes import DEFINITIONS, IMPORTS, INNER, imported, names_of, nodes_outside
 
 _ASKING = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _only_asks knows
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second
 _WALKS = 10  # so many walks of that length in one notebook
-IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 class Effects:
@@ -50,16 +48,12 @@ class Effects:
             if isinstance(part, IMPORTS):
                 for name, dotted in imported(part).items():
                     self.imports.setdefault(name, set()).add(dotted)
-        if not isinstance(node, (*_DEFINITIONS, *IMPORTS)):
+        if not isinstance(node, (*DEFINITIONS, *IMPORTS)):
             self._read_running(node)
         self.outside = names.now | names.later | self.imports.keys()
 
     def _read_running(self, node: ast.stmt) -> None:
-        waiting: list[ast.AST] = [node]
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, (*_DEFINITIONS, ast.Lambda)):
-                continue
+        for part in nodes_outside([node], *INNER):
             if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, (ast.Store, ast.Del)):
                 self.alters.add(root(part))  # `SelfAttention.forward = helper` is part of SelfAttention
             elif isinstance(part, ast.Call):
@@ -67,7 +61,6 @@ class Effects:
                     self.touches.add(root(part.func))
                 elif isinstance(part.func, ast.Name) and part.func.id in ("setattr", "delattr") and part.args:
                     self.alters.add(root(part.args[0]))
-            waiting += children(part)
 
     def copy_at(self, at: int) -> Effects:
         """The same at another place."""
@@ -78,7 +71,7 @@ class Effects:
 
 def _bound_names(node: ast.stmt) -> set[str]:
     """Names that a statement binds whenever it runs to its end."""
-    if isinstance(node, _DEFINITIONS):
+    if isinstance(node, DEFINITIONS):
         return {node.name}
     if isinstance(node, IMPORTS):
         return set(imported(node))
@@ -95,7 +88,7 @@ def _bound_names(node: ast.stmt) -> set[str]:
 
 
 class Statement(Effects):
-    """A statement at the top level of a cell. parts: all its nodes, but for signs; depth: of their nesting."""
+    """A statement at the top level of a cell. parts: all its nodes; depth: of their nesting."""
 
     def __init__(self, node: ast.stmt, at: int, lines: list[str]) -> None:
         super().__init__(node, at)
@@ -106,7 +99,7 @@ class Statement(Effects):
         while level:
             self.depth += 1
             self.parts += level
-            level = [child for part in level for child in children(part)]
+            level = [child for part in level for child in ast.iter_child_nodes(part)]
 
     def line(self, node: ast.AST) -> str:
         at = getattr(node, "lineno", 0)

@@ -10,9 +10,9 @@ import ast
 import re
 from dataclasses import dataclass
 
-from grader.source.definitions import code_lines, parse, too_deep
-from grader.source.dependencies import IMPORTS, Binding, Dependencies, Statement, text_of
-from grader.source.scopes import bound_in_class
+from grader.source.definitions import code_lines, dotted_name, function_name, parse, too_deep
+from grader.source.dependencies import Binding, Dependencies, Statement, text_of
+from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
 TEXT_RUN = frozenset({"eval", "exec", "compile", "__import__"})
@@ -23,7 +23,6 @@ _ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked
 _MAKERS = frozenset(  # of classes and fields
     {"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type", "setattr", "__setattr__"}
 )
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ALIASES = 20  # names that stand for each other
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
@@ -229,7 +228,7 @@ class Reading:
                 meaning = ".".join([called, *rest]), origin
         elif dotted and (module := _one_of(dotted)):
             meaning = module, "library"
-        elif bindings and not dotted and all(isinstance(one.node, _DEFINITIONS) for one in bindings):
+        elif bindings and not dotted and all(isinstance(one.node, DEFINITIONS) for one in bindings):
             meaning = name, "own"
         self._meanings[name] = meaning
         return meaning
@@ -249,8 +248,4 @@ def _alias(node: ast.AST, name: str) -> ast.AST | None:
 
 
 def is_modules(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules"
-
-
-def function_name(node: ast.Call) -> str:
-    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return dotted_name(node) == "sys.modules"

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from grader.source.dependencies import TooMuch
 from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
+from grader.source.scopes import DEFINITIONS
 from grader.source.slips import Slip, slips
 from grader.source.tampering import NotebookReading
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
@@ -131,7 +132,7 @@ class Offence:
 def _place(mention: Mention, name: str) -> str:
     """Where it stands, if that is another function or class, which the exercise uses; '' otherwise."""
     node = mention.statement.node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
+    if not isinstance(node, DEFINITIONS) or node.name == name:
         return ""
     return f" It stands in `{node.name}`, which {name} uses."
 

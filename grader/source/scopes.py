@@ -7,12 +7,15 @@ memory. One walk over the tree, without recursion, in a time in proportion to it
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
+INNER = (*DEFINITIONS, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NOW, _LATER = 1, 2
-_SIGNS = ("ctx", "op", "ops")  # fields of nodes without any name, such as Load and Add: a third of all nodes
 
 
 @dataclass(frozen=True)
@@ -49,21 +52,14 @@ class _Scope:
     elsewhere: set[str] = field(default_factory=set)  # declared nonlocal
 
 
-@cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in _SIGNS)
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, in the order of its fields, but for signs. As a list, it is there in half the time."""
-    nodes: list[ast.AST] = []
-    for name in _fields(type(node)):  # type: ignore[arg-type]
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            nodes += [part for part in value if isinstance(part, ast.AST)]
-        elif isinstance(value, ast.AST):
-            nodes.append(value)
-    return nodes
+def nodes_outside(roots: Iterable[ast.AST], *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of trees, the last first, without those inside a node of these kinds, which itself is among them."""
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, kinds):
+            waiting += ast.iter_child_nodes(node)
 
 
 def names_of(statement: ast.AST) -> Names:
@@ -74,17 +70,13 @@ def names_of(statement: ast.AST) -> Names:
 def bound_in_class(node: ast.ClassDef) -> set[str]:
     """Names that a class's own body binds: its methods, attributes and fields."""
     names: set[str] = set()
-    waiting: list[ast.AST] = [*node.body]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    for part in nodes_outside(node.body, *INNER, *_COMPREHENSIONS):
+        if isinstance(part, DEFINITIONS):
             names.add(part.name)
-        elif isinstance(part, (ast.Import, ast.ImportFrom)):
+        elif isinstance(part, IMPORTS):
             names |= imported(part).keys()
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             names.add(part.id)
-        elif not isinstance(part, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            waiting += ast.iter_child_nodes(part)
     return names
 
 
@@ -135,7 +127,7 @@ class _Walk:
         return self.scopes[-1]
 
     def _inside(self, node: ast.AST, scope: _Scope) -> None:
-        self.waiting += [(child, scope) for child in children(node)]
+        self.waiting += [(child, scope) for child in ast.iter_child_nodes(node)]
 
     def _each(self, nodes: Any, scope: _Scope) -> None:
         self.waiting += [(node, scope) for node in nodes if node is not None]

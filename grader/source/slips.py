@@ -10,8 +10,8 @@ import builtins
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from grader.source.definitions import code_lines, parse
-from grader.source.scopes import names_of
+from grader.source.definitions import called_name, code_lines, dotted_name, parse
+from grader.source.scopes import DEFINITIONS, INNER, imported, names_of, nodes_outside
 
 MOST = 40  # of one exercise
 _IN_BOTH = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
@@ -24,7 +24,6 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
 _TURNING = ("transpose", "swapaxes")
 _REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -61,7 +60,7 @@ def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> t
     """
     for cell in reversed(cells):
         for node in reversed(_top(cell, name)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+            if isinstance(node, DEFINITIONS) and node.name == name:
                 reader = _SlipReader(code_lines(cell), cells, frozenset(exercises) - {name})
                 return tuple(reader.slips_of(node))[:MOST]
     return ()
@@ -75,12 +74,12 @@ class _SlipReader:
         self._rebindings: dict[str, str] = {}
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
-            alias.asname or alias.name
+            name
             for cell in cells
             for node in _top(cell, "numpy")
             if isinstance(node, ast.Import)
-            for alias in node.names
-            if alias.name == "numpy"
+            for name, whole in imported(node).items()
+            if whole == "numpy"
         }
 
     def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
@@ -105,13 +104,13 @@ class _SlipReader:
                 yield self._slip("left raise", each, name)
 
     def _of_function(self, function: _Function, is_method: bool) -> Iterator[Slip]:
-        own = list(_own(function))
+        own = list(nodes_outside(ast.iter_child_nodes(function), *INNER))
         yields = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own)
         returns = any(isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value for each in own)
         last = function.body[-1]
         raises = len(function.body) <= 2 and isinstance(last, ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
-            prints = isinstance(last, ast.Expr) and _called_name(last.value) == "print"
+            prints = isinstance(last, ast.Expr) and called_name(last.value) == "print"
             yield self._slip("print" if prints else "no return", last)
         for loop in (each for each in own if isinstance(each, (ast.For, ast.While))):
             for statement in loop.body:
@@ -137,7 +136,7 @@ class _SlipReader:
         names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
         changed = {each.target for each in ast.walk(function) if isinstance(each, ast.AugAssign)}
         read = {each.id for each in names if isinstance(each.ctx, ast.Load) or each in changed}
-        if _LOOK_AROUND & {_called_name(each) for each in ast.walk(function)}:
+        if _LOOK_AROUND & {called_name(each) for each in ast.walk(function)}:
             return
         for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
             if parameter.arg not in read and not parameter.arg.startswith("_"):
@@ -165,7 +164,7 @@ class _SlipReader:
                 yield self._slip("max", node, pairs[0])
 
     def _of_call(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
-        called = _called_name(node)
+        called = called_name(node)
         owner, _, function = called.rpartition(".")
         if called in self._exercises:
             yield self._slip("calls", node, called)
@@ -188,7 +187,7 @@ class _SlipReader:
 
     def _raise(self, node: ast.Raise) -> Slip:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-        return self._slip("raise", node, _dotted(raised) if raised is not None else "")
+        return self._slip("raise", node, dotted_name(raised))
 
     def _slip(self, kind: str, node: ast.AST, name: str = "") -> Slip:
         number = getattr(node, "lineno", 1)
@@ -204,7 +203,7 @@ def _rebinds(statement: ast.stmt, name: str) -> bool:
 
 def _is_layer(node: ast.AST) -> bool:
     """Whether it makes one of torch's layers: `nn.Linear(…)`."""
-    owner, _, function = _called_name(node).rpartition(".")
+    owner, _, function = called_name(node).rpartition(".")
     return owner in ("nn", "torch.nn") and function[:1].isupper()
 
 
@@ -220,7 +219,7 @@ def _is_reduced(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCING:
         return False
     keywords = {keyword.arg for keyword in node.keywords}
-    of_module = _dotted(node.func.value) in ("np", "numpy", "torch")
+    of_module = dotted_name(node.func.value) in ("np", "numpy", "torch")
     along = keywords & {"axis", "dim"} or len(node.args) > of_module
     return bool(along) and not keywords & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
 
@@ -235,7 +234,7 @@ def _holds_reduced(node: ast.AST) -> bool:
         return _holds_reduced(node.value)
     if isinstance(node, ast.UnaryOp):
         return _holds_reduced(node.operand)
-    by_entry = _called_name(node).rpartition(".")[2] in ("sqrt", "exp", "log")
+    by_entry = called_name(node).rpartition(".")[2] in ("sqrt", "exp", "log")
     return isinstance(node, ast.Call) and by_entry and len(node.args) == 1 and _holds_reduced(node.args[0])
 
 
@@ -289,36 +288,12 @@ def _untransposed(node: ast.AST) -> tuple[str, bool]:
     return (name.id, transposed is not None) if isinstance(name, ast.Name) else ("", False)
 
 
-def _called_name(node: ast.AST) -> str:
-    """'np.linalg.norm' of a call of it, '' of any other node."""
-    return _dotted(node.func) if isinstance(node, ast.Call) else ""
-
-
 def _method(node: ast.AST) -> str:
     """'max' of a call `x.max(1)`, '' of any other node."""
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-
-
-def _own(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function without those of the functions inside it."""
-    left = list(ast.iter_child_nodes(function))
-    while left:
-        node = left.pop()
-        yield node
-        if not isinstance(node, _DEFINITIONS):
-            left += ast.iter_child_nodes(node)
 
 
 def _top(cell: str, mentioned: str) -> list[ast.stmt]:
     """The statements of a cell that mentions a name; a large one takes long to parse."""
     tree = parse(cell) if mentioned in cell else None
     return tree.body if tree is not None else []
-
-
-def _dotted(node: ast.AST) -> str:
-    """'np.linalg.norm' of such an expression, '' of any other."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

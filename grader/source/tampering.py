@@ -13,9 +13,10 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cached_property
 
-from grader.source.dependencies import IMPORTS, Statement, text_of
+from grader.source.definitions import dotted_name
+from grader.source.dependencies import Statement, text_of
 from grader.source.mentions import HIDDEN, TEXT_RUN, Reading, is_modules
-from grader.source.scopes import bound_in_class
+from grader.source.scopes import IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
 # A learner's own function may be called so, a class's method not.
@@ -120,7 +121,7 @@ class NotebookReading(Reading):
             return _replaced(node.slice) if is_modules(node.value) and not isinstance(node.ctx, ast.Load) else ""
         function = self.function(statement, node)
         text = text_of(node.args[0]) if node.args else None
-        if function == "pop" and isinstance(node.func, ast.Attribute) and is_modules(node.func.value) and node.args:
+        if dotted_name(node.func) == "sys.modules.pop" and node.args:
             return _replaced(node.args[0])
         if function == "attrgetter" and CLOSED_TORCH & set((text or "").split(".")):
             return f"torch.{text}"

@@ -7,7 +7,6 @@ It runs nothing of theirs, and knows no answer. A message is framed as worker/pr
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import json
 import os
@@ -21,8 +20,9 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from grader.submission.archives import Archive, Quota
-from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
-from grader.submission.plan import LocalReader, Pristine
+from grader.submission.ipynb import Notebook, Unreadable
+from grader.submission.plan import Given, LocalReader, Pristine
+from grader.util.records import decoded, encoded
 from grader.worker import limits, protocol
 
 _reader = LocalReader()
@@ -48,13 +48,9 @@ def _answer(message: dict[str, Any]) -> Any:
     if message["do"] == "notebook":
         return _reader.notebook(Path(message["path"]), Path(message["base"]))
     if message["do"] == "plan":
-        (lesson, exercises, given), (file, cells, theirs, notes) = message["pristine"], message["notebook"]
-        pristine = Pristine(lesson, tuple(exercises), tuple(NotebookCell(*cell) for cell in given))
-        notebook = Notebook(file, tuple(NotebookCell(*cell) for cell in cells), theirs, tuple(notes))
-        return _reader.plan(pristine, notebook)
+        return _reader.plan(decoded(Pristine, message["pristine"]), decoded(Notebook, message["notebook"]))
     if message["do"] == "sources":
-        given = tuple((name, whole) for name, whole in message["given"])
-        return _reader.sources(message["cells"], message["rules"], given)
+        return _reader.sources(message["cells"], message["rules"], decoded(Given, message["given"]))
     path = message["path"]
     if path not in _archives:
         _archives[path] = Archive(path, Quota(*message["quota"]))
@@ -64,13 +60,6 @@ def _answer(message: dict[str, Any]) -> Any:
     with open(message["into"], "w", encoding="ascii") as file:  # since the list may be longer than a reply
         json.dump([archive.entries, archive.refused, sorted(archive.checkouts)], file)
     return len(archive.entries)
-
-
-def encoded(value: Any) -> Any:
-    """A dataclass as its fields in their order; a set as a list. For json.dumps."""
-    if dataclasses.is_dataclass(value):
-        return [getattr(value, field.name) for field in dataclasses.fields(value)]
-    return sorted(value)
 
 
 def limit(memory_bytes: int) -> None:
@@ -103,7 +92,7 @@ def serve(channel: socket.socket) -> None:
                 _size_at_start = _address_space("VmSize") if sys.platform == "linux" else 1
                 limit(memory_bytes)
             allow(cpu_s)
-            reply = json.dumps(answer(message), ensure_ascii=False, default=encoded)
+            reply = json.dumps(encoded(answer(message)), ensure_ascii=False)
             text = reply.encode("utf-8", "surrogatepass")
             if len(text) > protocol.MAX_JSON_BYTES:
                 text = b'{"lost": "large"}'

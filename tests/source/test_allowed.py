@@ -53,6 +53,8 @@ FORBIDDEN_SOFTMAX = {
     "method": "import torch\ndef mine(x):\n    return torch.tensor(x).softmax(-1).numpy()",
     "functional": "import torch.nn.functional as F\ndef mine(x):\n    return F.softmax(x, dim=-1)",
     "log": "from scipy.special import log_softmax\ndef mine(x):\n    return log_softmax(x)",
+    "by a call, beside a method of that name": "import importlib\nF = importlib.import_module('torch').nn.functional\n"
+    "class Own:\n    def softmax(self, x):\n        return x\ndef mine(x):\n    return F.softmax(x)",
 }
 
 

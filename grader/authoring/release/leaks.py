@@ -25,6 +25,7 @@ from grader.course.course import Course
 from grader.course.prose import TEACHING
 from grader.course.stubs import regions
 from grader.source.definitions import defined_names
+from grader.source.scopes import IMPORTS, imported
 
 LINE = 20  # characters, without space and comments, from which one line gives a solution away
 REGION = 8  # the same for a whole region
@@ -120,8 +121,8 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
 def _imported(source: str) -> Iterator[str]:
     """The names under which a source imports libraries."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        if isinstance(node, IMPORTS):
+            yield from imported(node)
 
 
 def _words(line: str) -> set[str]:

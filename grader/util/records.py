@@ -1,0 +1,73 @@
+"""Dataclasses and named tuples as JSON has them, and back: what comes back is of the types that their fields name, or an error.
+
+A dataclass is an object with its fields, a named tuple a list; a field with STORED_NOT as its metadata is left out, and has its default.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+STORED_NOT = {"stored": False}
+
+
+def encoded(value: Any) -> Any:
+    """A record, or a collection with records in it, as JSON has what is most like it. Exact: decoded() makes the same of it."""
+    if isinstance(value, np.ndarray):
+        data = base64.b64encode(value.tobytes()).decode()
+        return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
+    if is_dataclass(value):
+        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(value.__class__).items())
+        return {name: encoded(np.asarray(each) if kind is np.ndarray else each) for name, kind, each in pairs}
+    if isinstance(value, Mapping):
+        return {key: encoded(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list, frozenset)):
+        return [encoded(each) for each in value]
+    if isinstance(value, (float, np.floating)):
+        value = float(value)
+        return value if math.isfinite(value) else repr(value)  # JSON has no NaN
+    return value
+
+
+def decoded(kind: Any, data: Any) -> Any:
+    """The value of that type that encoded() made this of. Raises: TypeError, ValueError, LookupError where it made none of it."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is np.ndarray:
+        dtype = np.dtype(decoded(str, data["dtype"]))
+        if dtype.kind not in "biufcSU":
+            raise ValueError(f"an array of {dtype} is no table")
+        raw = base64.b64decode(data["data"], validate=True)
+        return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        items = data if is_dataclass(kind) else dict(zip(_types(kind), data, strict=True))
+        return kind(**{name: decoded(each, items[name]) for name, each in _types(kind).items()})  # type: ignore[operator]
+    if NoneType in inner:
+        return None if data is None else decoded(inner[0], data)
+    if origin in (tuple, frozenset):
+        kinds = inner if origin is tuple and inner[-1] is not Ellipsis else inner[:1] * len(data)
+        return origin(decoded(each, item) for each, item in zip(kinds, data, strict=True))
+    if origin in (Mapping, dict):
+        return {decoded(inner[0], key): decoded(inner[1], item) for key, item in data.items()}
+    if kind is float and data in ("nan", "inf", "-inf"):
+        return float(data)
+    if origin is Literal:
+        right = data in inner
+    else:
+        right = isinstance(data, (int, float) if kind is float else kind) and isinstance(data, bool) == (kind is bool)
+    if not right:
+        raise TypeError(f"not {kind}: {data!r}")
+    return data
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    """The fields of a record that are stored, with their types."""
+    left_out = {field.name for field in (fields(kind) if is_dataclass(kind) else ()) if field.metadata == STORED_NOT}
+    return {name: each for name, each in get_type_hints(kind).items() if name not in left_out}
