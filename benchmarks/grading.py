@@ -181,7 +181,7 @@ def measured(
                 pool.close()
                 before = time.monotonic()
                 results.sort(key=lambda result: result.key)
-                report_files.write_all(batch.report_of(results, settings), Path(place) / "out")
+                report_files.write_all(open_course(), batch.report_of(results, settings), Path(place) / "out")
                 reports_s = time.monotonic() - before
         finally:
             pool.close()

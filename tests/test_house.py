@@ -1,6 +1,6 @@
 """The house as CONTRIBUTING shows it: rooms that data passes, one above the other, and imports that point down.
 
-The engine knows of no lesson: what is one lesson's own lies in the lesson's folder.
+The engine knows of no lesson and no exercise: what is one lesson's own lies in the lesson's folder.
 """
 
 from __future__ import annotations
@@ -146,8 +146,18 @@ LESSONS_NAMED = {
 }
 
 
+# Exercises whose names are other things in the engine, too.
+OTHER_THINGS = {
+    "leaks": "the module that searches a hand-out for solutions",
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "cross_entropy", "layer_norm", "rms_norm"),
+        "torch's function, forbidden or told by name",
+    ),
+}
+
+
 def test_the_engine_names_no_lesson():
-    """Neither by number nor by title nor by folder; docstrings and comments may, and so may what is listed above."""
+    """Neither by number, title or folder nor by an exercise; docstrings and comments may, and so may what is listed above."""
     found = {
         (path.relative_to(PACKAGE).as_posix(), name)
         for path in FILES.values()
@@ -165,6 +175,8 @@ def test_the_engine_names_no_lesson():
         ("def lesson_12(): pass", {"lesson_12"}),
         ("if name == '06_masks': pass", {"06_masks"}),
         ("f'solutions/06_masks/{name}'", {"06_masks"}),
+        ("help = 'such as softmax_rows,3'", {"softmax_rows"}),
+        ("help = 'no softmax_rows_3, softmax or leaks'", set()),
         ("figures.three_tokens.draw()", {"three_tokens"}),
         ("title = 'Reading heads'", {"Reading heads"}),
         ("from solutions.shared import masks", {"masks"}),
@@ -200,7 +212,8 @@ def _lessons_in(text: str, imported: bool) -> set[str]:
 @cache
 def _lesson_names(imported: bool) -> re.Pattern[str]:
     """A folder's name of a single word, such as `masks`, says a lesson in an import alone."""
-    course, names = open_course(), ["lesson_[0-9]{2}"]
+    course = open_course()
+    names = ["lesson_[0-9]{2}", *(name for name in course.exercise_names() if name not in OTHER_THINGS)]
     for folder in course.lessons():
         short = folder[3:]
         names += map(re.escape, [folder, course.lesson(folder).title, *([short] if "_" in short or imported else [])])

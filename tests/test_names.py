@@ -10,6 +10,7 @@ import unicodedata
 
 import pytest
 
+from grader.course.course import open_course
 from grader.grading.class_folder import entries, same_name_warnings
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import canvas, class_page, markdown, moodle, text
@@ -137,9 +138,9 @@ def test_a_name_is_no_link(name):
     import html
     import re
 
-    read = html.unescape(markdown.render(report(name, "bob")))
+    read = html.unescape(markdown.render(open_course(), report(name, "bob")))
     assert not re.search(r"(?i)://\w|\bwww\.|@[\w.-]|(?<!#)#\d|\bGH-\d", read), read
-    assert "href" not in class_page.render(report(name))
+    assert "href" not in class_page.render(open_course(), report(name))
 
 
 def test_what_only_looks_a_bit_like_a_link_stays():

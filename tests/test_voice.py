@@ -11,6 +11,7 @@ import pytest
 
 from grader.course.course import open_course
 from tests.conftest import ROOT
+from tests.test_docstrings import prose
 
 # What a native editor crossed out, and what stood in its place.
 PHRASES = {
@@ -78,7 +79,7 @@ def told(where: str, text: str) -> list[str]:
 
 
 def strings(file: str) -> Iterator[tuple[int, str]]:
-    """The strings of a module that somebody may read: all but docstrings, names and patterns."""
+    """The strings of a module that somebody may read: all but names and patterns; docstrings are prose for developers."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
@@ -112,6 +113,12 @@ def test_tasks_of_exercises(name):
 @pytest.mark.parametrize("file", FILES)
 def test_hints_mistakes_verdicts_reports_and_messages(file):
     assert not [line for number, text in strings(file) for line in told(f"{file}:{number}", text)]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_docstrings_and_comments(file):
+    said = prose((ROOT / file).read_text(encoding="utf-8"))
+    assert not [line for text in said for line in told(file, text)]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,6 +16,7 @@ from typing import Any
 
 from grader.cli import options as takes
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
+from grader.course import index
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
@@ -63,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(given or ["--help"])
         if options.judges:
             use_one_thread()
+        if options.run != "doctor.run":
+            index.gather(open_course())  # an id that is used twice, wherever that is
         module, _, function = options.run.partition(".")
         return getattr(import_module(f"grader.cli.{module}"), function)(options)
     except SystemExit as ending:  # argparse: --help, --version, or a wrong call

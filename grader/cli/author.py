@@ -16,7 +16,6 @@ from grader.authoring.build import build, stale
 from grader.authoring.release import release
 from grader.cli.arguments import chosen_lessons
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
-from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import pluralize
@@ -27,7 +26,7 @@ _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 def run_build(options: argparse.Namespace) -> int:
     if options.check:
         return _check_builds(chosen_lessons(options.lessons))
-    open_course().write_index()  # first: it may be a new lesson that is to be built
+    open_course().write_index()  # first: the lesson to build may be new
     names = chosen_lessons(options.lessons)
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
@@ -74,7 +73,6 @@ def _build_all(names: Sequence[str], write: Callable[[Course, str], None], jobs:
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    index.gather(open_course())  # an id that is used twice, wherever that is
     findings = audit(open_course(), chosen_lessons(options.lessons))
     print(render(findings))
     return PASSED if findings.passed else NOT_PASSED

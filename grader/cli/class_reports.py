@@ -92,7 +92,9 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, aliases)
     named = not scheme.anonymous
-    report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
+    report_files.write_all(
+        open_course(), report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out))
+    )
     return report
 
 
@@ -119,9 +121,9 @@ def summary(report: Any, out: Path) -> str:
     if summary.mistakes:
         lines += ["", "The most frequent mistakes:"]
     for met in summary.mistakes[:5]:
-        where, sentence = ", ".join(met.exercises), text.one_line(explain(met).sentence)
+        where, sentence = ", ".join(met.exercises), text.one_line(explain(open_course(), met).sentence)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
-    lines += ["", *attention.lines(report)]
+    lines += ["", *attention.lines(open_course(), report)]
     where = (
         f"The reports are in {text.one_line(str(out))}: open report.html, and similarity.html for code that is alike."
     )

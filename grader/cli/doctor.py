@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def examine(folder: Path) -> Iterator[Check]:
-    """Looks at what the course needs, the quickest first. folder: where notebooks are to be written."""
+    """Looks at what the course needs, the quickest first. folder: where notebooks will be written."""
     yield Check("Python", f"{sys.version.split()[0]} at {sys.executable}")
     yield from _packages()
     yield _kernel()

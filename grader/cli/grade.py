@@ -107,8 +107,9 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     be taken for this run's.
     """
     more = {"visibility": visibility} if form == "gradescope" else {}
+    course = [open_course()] * (form in ("markdown", "html"))  # what its mistakes are called
     module = import_module(f"grader.reports.{FORMS[form]}")
-    content = module.render(report, **more).rstrip("\n")
+    content = module.render(*course, report, **more).rstrip("\n")
     if file == "-":
         sys.stdout.write(f"{content}\n" if content else "")
         return True

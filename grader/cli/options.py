@@ -121,7 +121,7 @@ CLASS = [
     CORE,
     Option(
         "--weights",
-        "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
+        "your own points: lines such as 'NAME,3'; other exercises keep the course's",
         "FILE",
         or_none(path),
         table=points,
@@ -224,7 +224,7 @@ BUILD = [
 AUDIT = [Option("lessons", "default: all", "LESSON", nargs="*")]
 EXPLAIN = [Option("id", "a mistake's id, such as SM1, an exercise or a lesson (default: everything)", "ID", nargs="?")]
 RESET = [
-    Option("what", "a lesson, such as 01, or an exercise, such as softmax_rows", "WHAT"),
+    Option("what", "a lesson, such as 01, or an exercise by its name", "WHAT"),
     Option("--confirm", "the code that the command gave when it asked; it counts once", "CODE"),
     FOLDER,
 ]

@@ -261,7 +261,7 @@ class Course:
     # --- the index ---------------------------------------------------------------------------
 
     def index_text(self) -> str:
-        """The index as its file has it, or as it is to be where there is none."""
+        """The index as its file has it, or as it should be where there is none."""
         return _text(self.index_path) or self._new_index_text()
 
     def index_is_stale(self) -> bool:

@@ -14,7 +14,7 @@ from grader.util.errors import AuthorError, LintError
 
 
 def gather(course: Any) -> dict[str, Any]:
-    """The index as it is to be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
+    """The index as it should be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
     lessons: dict[str, Any] = {}
     given: dict[str, str] = {}
     for path in sorted(course.solutions.glob("[0-9][0-9]_*/lesson.py")):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "Picture", "arrows", "bars", "follow", "matrix", "panels", "picture", "show"]
 
-# Okabe and Ito (2008), "Color Universal Design": told apart with every common colour vision.
+# Okabe and Ito (2008), "Color Universal Design": told apart with every common color vision.
 COLOURS = {
     "black": "#000000",
     "orange": "#E69F00",
@@ -98,7 +98,7 @@ def panels(
 
     width, height: of the whole figure in inches (96 screen pixels each). columns: axes in a row,
     by default at most four. ratios: the relative width of each column, such as the numbers of columns of
-    matrices that are to have cells of one size. Returns: (fig, axes), axes a list of length n, also for n = 1.
+    matrices that should have cells of one size. Returns: (fig, axes), axes a list of length n, also for n = 1.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -138,12 +138,12 @@ def matrix(
     ylabel: str = "query position",
     fmt: str | None = None,
 ) -> Axes:
-    """A labelled heat map; its numbers are written into the cells where there is room.
+    """A labeled heat map; its numbers are written into the cells where there is room.
 
-    array:  2-D. NaN is hatched, −∞ is grey.
+    array:  2-D. NaN is hatched, −∞ is gray.
     kind:   'weights' (sequential, 0 to 1), 'scores' or 'difference' (diverging around 0) or
             'values' (sequential, smallest to largest).
-    limits: the colour range; give the same one to panels that are compared.
+    limits: the color range; give the same one to panels that are compared.
     fmt:    how numbers are written, such as '.3f'; by default two decimals, fewer for whole numbers.
     Returns the axes, on a new figure (`ax.figure`) where none is given.
     Raises:  ValueError for another kind or an array that is not 2-D.
@@ -206,7 +206,7 @@ def _dress(
             axis.set_ticks(range(size))
     if columns is not None and sum(map(len, columns)) > 30:
         ax.tick_params(axis="x", rotation=45)
-    if max(shape) <= 24:  # white seams keep equal neighbours apart
+    if max(shape) <= 24:  # white seams keep equal neighbors apart
         ax.set_xticks(np.arange(-0.5, shape[1]), minor=True)
         ax.set_yticks(np.arange(-0.5, shape[0]), minor=True)
         ax.tick_params(which="minor", length=0)
@@ -289,7 +289,7 @@ def arrows(
 ) -> Axes:
     """Named 2-D vectors as arrows from the origin, on axes of equal scale.
 
-    vectors: name -> (x, y); colour: a name of COLOURS, or one for each vector; style: '-' or '--'.
+    vectors: name -> (x, y); `colour`: a name of `COLOURS`, or one for each vector; style: '-' or '--'.
     reach: the axes show −reach … reach where a vector points below zero, else 0 … reach. Call it
     again with the same ax to lay a second family of vectors over the first.
     """

@@ -27,7 +27,7 @@ HEADINGS = ("exercise", "name")  # of a first row that names the columns
 
 
 def read_weights(course: Course, path: Path) -> dict[str, float]:
-    """Points by exercise from a file with a line 'softmax_rows,3' each: columns apart by a comma, semicolon, tab or space.
+    """Points by exercise from a file with a line 'NAME,3' each: columns apart by a comma, semicolon, tab or space.
 
     A first line may name the columns; a line that begins with '#' says nothing. Points are 0 or more, decimals allowed.
     Raises: InputError with the line's number for an exercise that the course doesn't have, one named twice, and for what is no number.
@@ -39,13 +39,13 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
             continue
         with table.at(path, number):
             if len(cells) < 2 or any(cells[2:]):
-                raise InputError("expected an exercise and its points, such as 'softmax_rows,3'.")
+                raise InputError("expected an exercise and its points, such as 'NAME,3'.")
             name = course.known_exercise(cells[0])
             if name in weights:
                 raise InputError(f"{name} has points already; name each exercise once.")
             weights[name] = parse_points(cells[1])
     if not weights:
-        raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
+        raise InputError(f"{path} gives no exercise points; add a line such as 'NAME,3'.")
     return weights
 
 

@@ -1,4 +1,4 @@
-"""Which part of a verdict's arrays is shown, and large arrays cut down to it: a report is to hold no more than it shows."""
+"""Which part of a verdict's arrays is shown, and large arrays cut down to it: a report holds no more than it shows."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Diagnosis:
     inputs: Sequence[Mapping[str, Part]]
 
     def __post_init__(self) -> None:
-        # Cases of claims alone that each prove a mistake by themselves: they say nothing of others.
+        # Cases of claims alone that each prove a mistake by themselves, and no other.
         self._self_proving = {
             i
             for i, one in enumerate(self.expected)

@@ -115,7 +115,7 @@ def arrays(inputs: Iterable[tuple[str, object]]) -> list[tuple[str, np.ndarray]]
 
 
 def _inputs(case: Case) -> list[Table]:
-    """The inputs, and a module's weights where they are few: a reader is to be able to work the result out."""
+    """The inputs, and a module's weights where they are few: a reader should be able to work the result out."""
     if not case.show:
         return []
     weights = {name: np.asarray(array) for name, array in case.options.get("state", {}).items()}

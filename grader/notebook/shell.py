@@ -112,7 +112,7 @@ def _grader(line: str) -> None:
 
 
 def _before_reset(words: list[str]) -> str:
-    """What is to be done before `%grader reset`, as before reset(); '' for nothing. Options may be shortened, and come first."""
+    """What to do before `%grader reset`, as before reset(); '' for nothing. Options may be shortened, and come first."""
     from grader.notebook.kernel_course import kernel_course
     from grader.notebook.resetting import save_advice
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from grader.course.course import Course
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
 from grader.reports.class_summary import ClassSummary
@@ -15,23 +16,24 @@ TITLE = "Before you import the grades"
 MOST = 20  # lines in the terminal
 
 
-def render(report: Report) -> str:
-    rows = [(who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons]
+def render(course: Course, report: Report) -> str:
+    rows = [(who, why) for who, reasons in entries(course, ClassSummary(report)) for why in reasons]
     return sheet.write([("learner", "why"), *rows])
 
 
-def entries(summary: ClassSummary) -> list[tuple[str, list[str]]]:
-    """Who is to be looked at, in the report's order, and why: first what may be another's work or costs marks, last what proves nothing."""
+def entries(course: Course, summary: ClassSummary) -> list[tuple[str, list[str]]]:
+    """Whom to look at, in the report's order, and why: first what may be another's work or costs marks, last what proves nothing."""
     twins = "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
     pairs = zip(summary.labels, summary.report.submissions, strict=True)
     named = [
-        (label, [*[twins] * (who in summary.same_names), *_reasons(one)]) for who, (label, one) in enumerate(pairs)
+        (label, [*[twins] * (who in summary.same_names), *_reasons(course, one)])
+        for who, (label, one) in enumerate(pairs)
     ]
     rows = [(label, reasons) for label, reasons in named if reasons]
     return [*rows, *((name, [why]) for name, why in summary.report.not_graded)]
 
 
-def _reasons(one: SubmissionReport) -> Iterator[str]:
+def _reasons(course: Course, one: SubmissionReport) -> Iterator[str]:
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":
@@ -41,26 +43,26 @@ def _reasons(one: SubmissionReport) -> Iterator[str]:
     yield from filter(None, [one.late])
     yield from one.attention
     yield from text.hand_marks(one)
-    yield from filter(None, [similarity.solution_remark(one)])
+    yield from filter(None, [similarity.solution_remark(course, one)])
 
 
-def _grouped(summary: ClassSummary) -> list[tuple[list[str], tuple[str, ...]]]:
+def _grouped(course: Course, summary: ClassSummary) -> list[tuple[list[str], tuple[str, ...]]]:
     """The list as people read it: those with the same reasons together, those whose code alone is remarkable last."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for who, reasons in entries(summary):
+    for who, reasons in entries(course, summary):
         groups.setdefault(tuple(reasons), []).append(who)
     return sorted(((who, why) for why, who in groups.items()), key=lambda group: group[1] == (similarity.REMARK,))
 
 
-def section(summary: ClassSummary) -> str:
+def section(course: Course, summary: ClassSummary) -> str:
     """The list as HTML; '' where there is nobody on it."""
     numbers = {label: number for number, label in enumerate(summary.labels)}
-    groups = _grouped(summary)
+    groups = _grouped(course, summary)
     return rendered("attention.html", groups=groups, numbers=numbers) if groups else ""
 
 
-def lines(report: Report) -> Sequence[str]:
-    groups = _grouped(ClassSummary(report))
+def lines(course: Course, report: Report) -> Sequence[str]:
+    groups = _grouped(course, ClassSummary(report))
     if not groups:
         return ["Nothing needs a look before you import the grades."]
     rows = [f"{TITLE}, look at (all of it in attention.csv):"]

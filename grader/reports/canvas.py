@@ -3,7 +3,7 @@
 Canvas finds a student by `ID`, else `SIS User ID`, else `SIS Login ID`, else by the name; whom it does not find it offers to add. With
 its own gradebook export as the roster, all of these stand as Canvas wrote them. Without one the name of a learner's folder is
 taken for the login. An assignment is found by the number in 'Title (1234)', else by its whole title, else Canvas asks whether to make one.
-Points possible are to be those of the assignment; --max-points sets them.
+Points possible should be those of the assignment; --max-points sets them.
 
 With Moodle's grading worksheet as the roster there is no such file: it has no id that Canvas knows, and who has it uses Moodle.
 

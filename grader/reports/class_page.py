@@ -1,4 +1,4 @@
-"""report.html: a class on one page that stands alone, needs no script, and reads without colour and by ear.
+"""report.html: a class on one page that stands alone, needs no script, and reads without color and by ear.
 
 From what concerns the room to what concerns one learner: figures, scores, mistakes, exercises, the table, each learner.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from grader.course.course import Course
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
@@ -19,12 +20,12 @@ BINS = 10  # of the scores' distribution
 WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
 MOST_OPEN = 30  # learners told in whole; of more each is folded to a line, and the code stands on their own pages
-# One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
+# One sign a status, no two alike, each drawn by common fonts: meaning never stands in a color alone.
 SIGNS = {status: STATUS_STYLES[status][0] for status in text.STATUS_WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
-def render(report: Report, roster: Roster | None = None, similarity: bool = False) -> str:
+def render(course: Course, report: Report, roster: Roster | None = None, similarity: bool = False) -> str:
     """The page of the class; of one submission alone, what is said of it.
 
     roster: whose names stand beside the folders'. similarity: whether similarity.html is beside the page.
@@ -34,9 +35,9 @@ def render(report: Report, roster: Roster | None = None, similarity: bool = Fals
         return feedback.page(report.submissions[0], summary.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
     parts = [
-        ("attention", attention.TITLE, attention.section(summary)),
+        ("attention", attention.TITLE, attention.section(course, summary)),
         ("scores", "Scores", distribution(summary)),
-        ("mistakes", "What the class got wrong", mistakes(summary) + others(summary)),
+        ("mistakes", "What the class got wrong", mistakes(course, summary) + others(summary)),
         ("exercises", "Exercises, hardest first", exercises(summary)),
         ("table", "Learners × exercises", matrix(summary)),
         ("learners", "Each learner", _learners(summary, pictures)),
@@ -108,13 +109,14 @@ def percent(part: float | None) -> str:
     return "–" if part is None else f"{plain(round(100 * part))} %"
 
 
-def mistakes(summary: ClassSummary) -> str:
+def mistakes(course: Course, summary: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
-    return rendered("mistakes.html", summary=summary, told=[(met, explain(met)) for met in summary.mistakes], most=MOST)
+    about = {"told": [(met, explain(course, met)) for met in summary.mistakes], "most": MOST}
+    return rendered("mistakes.html", summary=summary, **about)
 
 
 def others(summary: ClassSummary) -> str:
-    """Who needs something that no mistake names; what is to be looked at before grades are imported stands above."""
+    """Who needs something that no mistake names; what needs a look before grades are imported stands above."""
 
     def learners(holds: Callable[[Verdict], bool]) -> list[int]:
         return [who for who, mine in enumerate(summary.verdicts) if any(map(holds, mine.values()))]

@@ -14,6 +14,8 @@ from itertools import chain
 from statistics import mean, median
 from typing import NamedTuple
 
+from grader.course import references
+from grader.course.course import Course
 from grader.course.spec import MistakeText
 from grader.judging.verdict import FAILING, Report, SubmissionReport, Verdict
 from grader.reports import text
@@ -178,13 +180,10 @@ def likeliest(verdict: Verdict) -> list[tuple[str, str]]:
     return [(id, sentence) for id in ids]
 
 
-def explain(met: FrequentMistake) -> MistakeText:
+def explain(course: Course, met: FrequentMistake) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
-    from grader.course import references
-    from grader.course.course import open_course
-
     try:
-        return references.explain(open_course(), met.id)
+        return references.explain(course, met.id)
     except KeyError:
         return MistakeText(met.id, met.sentence, "")
 

@@ -68,7 +68,7 @@ class Gradebook:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a grade book. label: of the reports; person: of the roster; points: as the book is to have them."""
+    """A row of a grade book. label: of the reports; person: of the roster; points: as the book should have them."""
 
     label: str
     one: SubmissionReport

@@ -1,7 +1,7 @@
-"""A small matrix as SVG: its numbers in coloured cells, legible in light and dark themes.
+"""A small matrix as SVG: its numbers in colored cells, legible in light and dark themes.
 
-Colours follow Okabe and Ito (2008) as the course's figures do: blue below zero, orange above; shades of one
-colour where nothing is negative. Numbers, hatching and outlines say all that the colours say.
+Colors follow Okabe and Ito (2008) as the course's figures do: blue below zero, orange above; shades of one
+color where nothing is negative. Numbers, hatching and outlines say all that the colors say.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CELL, CHARACTER, MARGIN = 27, 7.3, 20  # pixels: a cell's height, a digit's widt
 
 @dataclass(frozen=True)
 class Scale:
-    """Which colour a number has. kind: a key of RAMPS; low, high: the ends of its range."""
+    """Which color a number has. kind: a key of RAMPS; low, high: the ends of its range."""
 
     kind: str
     low: float
@@ -53,7 +53,7 @@ def shared_scale(shown: Sequence[View]) -> Scale:
 
 
 def svg(view: View, scale: Scale | None) -> str:
-    """The view as an SVG element with a spoken description; without a scale its cells stay uncoloured."""
+    """The view as an SVG element with a spoken description; without a scale its cells stay uncolored."""
     if view.cells.size == 0:
         return "<span>(no entries)</span>"
     rows = view.written
@@ -141,7 +141,7 @@ def _cell(box: tuple[float, float, float, float], value: float, label: str, scal
 
 
 def _outline(x: float, y: float, wide: float) -> str:
-    """Two rings, of the theme's text colour and dark: one of them stands out from any cell on any background."""
+    """Two rings, of the theme's text color and dark: one of them stands out from any cell on any background."""
     ring = f'<rect x="{x - 1:g}" y="{y - 1:g}" width="{wide + 0.5:g}" height="{CELL + 0.5:g}" rx="2" fill="none"'
     return f'{ring} stroke="currentColor" stroke-width="3.4"/>{ring} stroke="{INK}" stroke-width="1.8"/>'
 
@@ -173,7 +173,7 @@ def _faint(x: float, y: float, text: str) -> str:
 
 
 def legend(scale: Scale) -> str:
-    """What the colours of a scale say, in words."""
+    """What the colors of a scale say, in words."""
     if scale.kind == "diverging":
         return f"blue below 0, orange above, up to ±{number(scale.high)}"
     return f"white is 0, the darkest {number(scale.high)}"

@@ -1,7 +1,7 @@
 """HTML, light or dark, for JupyterLab and for the pages of a class: a verdict, its tables as pictures, what else templates/ has.
 
 Templates clean and escape all that they are handed, unless it is HTML that another one made. Headings, words and symbols carry what the
-colours carry.
+colors carry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
 Draw = Callable[[View, Scale | None], str]
 FOLDER = Path(__file__).parent / "templates"
-# status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
+# status -> (symbol, color of the rule and the symbol, style of the rule); mid tones that stand on white and on black
 STATUS_STYLES = {
     "passed": ("✓", "#009E73", "solid"),
     "failed": ("✗", "#D55E00", "solid"),
@@ -175,7 +175,7 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
 
 
 def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
-    """What outlines and colours mean, in words."""
+    """What outlines and colors mean, in words."""
     parts = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
         parts.append("Outlined: the largest difference shown")

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from grader.course.course import Course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.class_summary import ClassSummary, explain, remarks
@@ -21,11 +22,11 @@ _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-
 MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of one that is larger
 
 
-def render(report: Report) -> str:
+def render(course: Course, report: Report) -> str:
     """The report; several submissions begin with what concerns them all."""
     summary = ClassSummary(report)
     several = len(report.submissions) > 1
-    parts = [*_class(summary)] if several else [escape(note) for note in report.notes]
+    parts = [*_class(course, summary)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
     for number, (label, one) in enumerate(zip(summary.labels, report.submissions, strict=True)):
         part = _submission(one, label)
@@ -39,8 +40,8 @@ def render(report: Report) -> str:
     return "\n\n".join([*parts, text.conditions(report)]) + "\n"
 
 
-def _class(summary: ClassSummary) -> Iterator[str]:
-    """What is to be known first, everybody's points, and the mistakes that several made."""
+def _class(course: Course, summary: ClassSummary) -> Iterator[str]:
+    """What a reader needs first, everybody's points, and the mistakes that several made."""
     yield from (escape(remark) for remark in remarks(summary))
     rows = [
         f"| {escape(label)} | {text.score_text(one.score)}/{one.max_score} |"
@@ -48,7 +49,7 @@ def _class(summary: ClassSummary) -> Iterator[str]:
     ]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
     met = [one for one in summary.mistakes if len(one.learners) > 1]
-    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(one).sentence)} |" for one in met]
+    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(course, one).sentence)} |" for one in met]
     if rows:
         yield "\n".join(["| mistake | made by | what |", "|---|---:|---|", *rows])
 

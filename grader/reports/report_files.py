@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.judging.verdict import Report
 from grader.reports import (
     attention,
@@ -32,6 +33,7 @@ NAMED = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade boo
 
 
 def write_all(
+    course: Course,
     report: Report,
     folder: Path,
     *,
@@ -49,7 +51,7 @@ def write_all(
     folder = Path(folder)
     written = []
     warn = cache(before_change or (lambda: None))
-    for name, content in files(report, gradebook, named):
+    for name, content in files(course, report, gradebook, named):
         try:
             data = content.encode("utf-8") if isinstance(content, str) else content
             if (folder / name).is_file() and (folder / name).read_bytes() != data:
@@ -68,24 +70,26 @@ def write_all(
     return written
 
 
-def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True) -> Iterator[tuple[str, str | bytes]]:
+def files(
+    course: Course, report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
+) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
     where everything could be graded, gradescope/NAME.json.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
     summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
-    yield "report.html", class_page.render(report, gradebook.roster, similarity=True)
-    yield "similarity.html", similarity.render(summary)
+    yield "report.html", class_page.render(course, report, gradebook.roster, similarity=True)
+    yield "similarity.html", similarity.render(course, summary)
     yield "grades.csv", grades_csv.render(report)
-    yield "attention.csv", attention.render(report)
+    yield "attention.csv", attention.render(course, report)
     if named:
         if table := canvas.render(report, gradebook):
             yield "canvas.csv", table
         yield "moodle.csv", moodle.render(report, gradebook)
-        yield from returns.files(summary, gradebook)
+        yield from returns.files(course, summary, gradebook)
     yield "report.json", report_json.render(report)
-    yield "summary.md", markdown.render(report)
+    yield "summary.md", markdown.render(course, report)
     for stem, label, one in zip(summary.stems, summary.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)

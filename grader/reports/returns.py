@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from grader.course.course import Course
 from grader.reports import feedback, markdown, moodle, sheet
 from grader.reports.class_summary import ClassSummary, plain
 from grader.reports.gradebook import Gradebook
@@ -29,13 +30,13 @@ FEEDBACK = "feedback comments"
 GRADED = "last modified (grade)"
 
 
-def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
+def files(course: Course, summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name and content; only those for which the platform has told who is who."""
     comments, pages = {}, {}
     for label, one, handed_in in zip(summary.labels, summary.report.submissions, gradebook.handed_in, strict=False):
         alone = replace(summary.report, submissions=(one,), notes=())
         if name := _canvas_name(handed_in):
-            comments[name] = _notebook(markdown.render(alone))
+            comments[name] = _notebook(markdown.render(course, alone))
         if folder := _moodle_folder(label, handed_in, gradebook):
             pages[f"{folder}/feedback.html"] = feedback.page(one, label, summary.report.course)
     if comments:

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import combinations
 
 from grader.course import references
-from grader.course.course import open_course
+from grader.course.course import Course
 from grader.judging.verdict import SubmissionReport
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import STYLE, render as rendered
@@ -52,14 +52,14 @@ def normalize(code: str) -> tuple[str, ...]:
     return tuple(tokens) if len(tokens) >= SHORTEST else ()
 
 
-def find_matches(summary: ClassSummary) -> list[tuple[list[int], list[str]]]:
+def find_matches(course: Course, summary: ClassSummary) -> list[tuple[list[int], list[str]]]:
     """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
     shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
     attempts = [_attempts(one) for one in summary.report.submissions]
     for column in summary.columns:
         groups: dict[tuple[str, ...], list[int]] = {}
         answers = enumerate(code.get(column.exercise, "") for code in attempts)
-        for who, code in ((-1, _solution(column.exercise)), *answers):
+        for who, code in ((-1, _solution(course, column.exercise)), *answers):
             if tokens := normalize(code):
                 groups.setdefault(tokens, []).append(who)
         most = max(FEW, len(summary.labels) // 3)
@@ -81,19 +81,19 @@ def _attempts(one: SubmissionReport) -> dict[str, str]:
 
 
 @cache
-def _solution(exercise: str) -> str:
-    return references.solution_text(open_course(), exercise) if exercise in open_course().exercise_names() else ""
+def _solution(course: Course, exercise: str) -> str:
+    return references.solution_text(course, exercise) if exercise in course.exercise_names() else ""
 
 
-def solution_remark(one: SubmissionReport) -> str:
+def solution_remark(course: Course, one: SubmissionReport) -> str:
     """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
     code = _attempts(one)
-    longer = [name for name in code if normalize(_solution(name))]
-    same = sum(normalize(code[name]) == normalize(_solution(name)) for name in longer)
+    longer = [name for name in code if normalize(_solution(course, name))]
+    same = sum(normalize(code[name]) == normalize(_solution(course, name)) for name in longer)
     return REMARK if same >= max(FEW, SHARE * len(longer)) else ""
 
 
-def render(summary: ClassSummary) -> str:
-    rows, title = find_matches(summary), "Code that is alike"
+def render(course: Course, summary: ClassSummary) -> str:
+    rows, title = find_matches(course, summary), "Code that is alike"
     shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
     return rendered("similarity.html", style=STYLE, title=title, summary=summary, **shown) + "\n"

@@ -1,4 +1,4 @@
-"""A report for a terminal: the plain text, with each exercise's line in the colour of its result where a person looks."""
+"""A report for a terminal: the plain text, with each exercise's line in the color of its result where a person looks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATUS = {word: status for status, word in text.STATUS_WORDS.items()}
 def render(report: Report, *, coloured: bool | None = None) -> str:
     """The report as text that may be printed as it is; learner text is without control characters.
 
-    coloured: also wrapped to the terminal's width; None: where standard output is a terminal.
+    `coloured`: also wrapped to the terminal's width; None: where standard output is a terminal.
     """
     lines = text.render(report).rstrip("\n").split("\n")
     if coloured is None:
@@ -42,5 +42,5 @@ def _coloured(line: re.Match[str]) -> str:
 
 
 def paint(string: str, style: str) -> str:
-    """Text as a terminal shows it in a style, a status among them; as it is where no colour is wanted."""
+    """Text as a terminal shows it in a style, a status among them; as it is where no color is wanted."""
     return string if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{string}\x1b[0m"

@@ -1,4 +1,4 @@
-"""A verdict or a report as plain text: complete without colour, for terminals and screen readers."""
+"""A verdict or a report as plain text: complete without color, for terminals and screen readers."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def hand_marks(one: SubmissionReport) -> list[str]:
 
 
 def notes(lesson: LessonReport) -> list[str]:
-    """What is to be said below a lesson's table: of marks, then of the notebook."""
+    """What stands below a lesson's table: of marks, then of the notebook."""
     return [*filter(None, (mark_reason(lesson, verdict) for verdict in lesson.verdicts)), *lesson.notes]
 
 

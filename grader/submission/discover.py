@@ -131,7 +131,7 @@ def is_from_tool(name: str) -> bool:
 
 
 def level_of(file: Path, top: Path) -> int:
-    """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
+    """How many folders lie between; a notebooks/ is as near as the folder that it is in, which adds nothing of its own."""
     parts = file.relative_to(top).parts[:-1]
     return len(parts) - sum(
         part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts)

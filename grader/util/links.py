@@ -98,7 +98,7 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
 def write(path: Path, base: Path, data: bytes, like: Path | None = None, private: bool = False) -> None:
     """Writes a file in one step, its folders below `base` too where they are missing.
 
-    One that was there stays open to whom it was. like: a file as open as a new one is to be; by default that is open to whom the
+    One that was there stays open to whom it was. like: a file as open as a new one should be; by default that is open to whom the
     umask lets. private: whether nobody but its owner may ever read it, whatever was there.
 
     Raises: LinkError, and OSError; what was there is then still there.

@@ -87,7 +87,7 @@ def mount_quota(folder: str, size_bytes: int, files: int) -> bool:
     options = f"size={size_bytes},nr_inodes={files},mode=700".encode()
     return (
         (_libc("unshare", CLONE_NEWNS) or _own_user_namespace())
-        # nobody outside is to see what follows
+        # what follows is for nobody outside
         and _libc("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
         and _libc("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(MS_NOSUID | MS_NODEV), options)
     )

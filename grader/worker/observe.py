@@ -188,7 +188,7 @@ def default_modes() -> Iterator[None]:
 
 
 def failure_from(error: BaseException) -> Failure:
-    """Describes what a learner's code raised, by the learner's own line and the shapes at hand there."""
+    """Describes what a learner's code raised, by the learner's own line and the shapes that it had."""
     try:
         return _failure_from(error)
     except BaseException:  # an exception class of the learner's own may raise when it is printed

@@ -103,7 +103,7 @@ class Failure:
     'not_started', 'contract' (a parameter or an attribute that the contract names is missing or misshapen; message says it in words),
     'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
     line, line_number: the learner's own line, where one is known; of 'not_started', the one that called what is not written.
-    shapes: the variables at hand there.
+    shapes: the variables that the line had.
     function: what that line belongs to, such as 'softmax_rows' or 'SelfAttention.forward'; '' at the top level of a cell.
     bases: the built-in exceptions that the exception is one of, itself included.
     lesson: of what is missing because that lesson's notebook was not handed in; '' otherwise.

@@ -34,7 +34,7 @@ from .integrity import ProcessState
 from .values import Tensor
 
 Work = Callable[[socket.socket], None]
-TIMES = 12  # Python specialises what has run eight times
+TIMES = 12  # Python specializes what has run eight times
 
 # The operations that solutions are made of, put together to nothing: a learner's code could read this.
 CELLS = """
@@ -177,7 +177,7 @@ def _work(channel: socket.socket) -> None:
 def rehearse(torch: bool) -> list[str]:
     """Goes through every way of trying an exercise, torch's part only if asked to, so that no worker has to. Returns what failed.
 
-    The first call of everything is dear: NumPy and torch look up their kernels, Python specialises its code and imports what is
+    The first call of everything is dear: NumPy and torch look up their kernels, Python specializes its code and imports what is
     late. Forks inherit what was done here.
     """
     x = np.array([[1.0, 2.0], [3.0, 5.0]])

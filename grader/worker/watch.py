@@ -393,7 +393,7 @@ def mode_classes() -> tuple[type, type]:
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             now, look, aside = _now, self.look, None
-            # Under vmap a result says nothing of the size of what is computed.
+            # Under vmap a result does not tell the size of what is computed.
             if func not in now.aside or types not in plain or ((now.sized or look) and transformed() is not None):
                 name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
                 if name in now.names:

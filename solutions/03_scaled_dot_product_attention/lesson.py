@@ -278,8 +278,7 @@ figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The se
 # %% [markdown]
 # ## Why `k.T` breaks
 #
-# For one sentence all scores are one product, `q @ k.T`. A published chapter (*The attention mechanism*) writes it for a batch, where
-# it fails.
+# For one sentence all scores are one product, `q @ k.T`. For a batch the same line fails.
 
 # %% role="demo" tags=["nbval-check-output"]
 k = np.arange(24.0).reshape(2, 3, 4)  # (B, T_k, d_k)

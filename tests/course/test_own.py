@@ -190,6 +190,36 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         assert sentence in told and told.count("\n") == 1 and "Traceback" not in told, told
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit",
+        "build",
+        "build --check",
+        "class X --out O",
+        "collect X --to O",
+        "explain",
+        "explain CR1",
+        "grade X",
+        "grade X --lessons 90",
+    ]
+    + ["progress", "release R", "reset 90", "update", "watch X"],
+)
+def test_a_mistake_s_id_twice_is_told_by_every_command_also_beside_an_index(mine, capsys, monkeypatch, command):
+    course, empty = Course(mine), mine.parent / "empty"
+    course.write_index()
+    _copied_under_another_exercise(mine, "91_again")
+    known = json.loads(course.index_path.read_text())
+    known["lessons"]["91_again"] = {"exercises": ["center_again"], "torch": False}
+    course.index_path.write_text(json.dumps(known))
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    (empty / "X").mkdir()
+    assert main([*command.split(), "--course", str(mine)]) == 2
+    assert BAD["a mistake's id twice"][1] in capsys.readouterr().err
+    assert [path.name for path in empty.iterdir()] == ["X"] and not any((empty / "X").iterdir())
+
+
 def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(
     mine, tmp_path, monkeypatch, capsys
 ):

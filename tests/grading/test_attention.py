@@ -328,7 +328,9 @@ def answers(**others: str) -> dict[str, str]:
 
 def sentence(texts: dict[str, str]) -> str:
     verdicts = tuple(Verdict(name, "passed", "x") for name in texts)
-    return similarity.solution_remark(SubmissionReport("ada", "ada", (LessonReport(FIRST, verdicts, {}, code=texts),)))
+    return similarity.solution_remark(
+        open_course(), SubmissionReport("ada", "ada", (LessonReport(FIRST, verdicts, {}, code=texts),))
+    )
 
 
 def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
@@ -361,4 +363,6 @@ def test_the_course_s_answers_reach_the_report(tmp_path):
     content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
     report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
-    assert report.score == report.max_score and "course's solved notebooks" in similarity.solution_remark(report)
+    assert report.score == report.max_score and "course's solved notebooks" in similarity.solution_remark(
+        open_course(), report
+    )

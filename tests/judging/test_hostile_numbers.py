@@ -126,7 +126,7 @@ def show(*verdicts: Verdict) -> None:
         7,
     )
     for one in (report, replace(report, submissions=report.submissions[:1])):
-        assert all(dict(files(one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
+        assert all(dict(files(open_course(), one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, coloured=rich) for rich in (True, False))
     for judged in verdicts:
         assert text.render_verdict(judged) and html.render_verdict(judged)

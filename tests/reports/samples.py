@@ -215,13 +215,13 @@ def golden() -> dict[str, str]:
 
     files = {f"{name}.txt": text.render_verdict(judged) + "\n" for name, judged in VERDICTS.items()}
     files |= {"proven.html": html.render_verdict(PROVEN) + "\n", "report.json": report_json.render(REPORT)}
-    files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
+    files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(open_course(), REPORT)}
     files |= {
-        "class.html": class_page.render(CLASS),
-        "class.md": markdown.render(CLASS),
+        "class.html": class_page.render(open_course(), CLASS),
+        "class.md": markdown.render(open_course(), CLASS),
         "grades.csv": grades_csv.render(CLASS),
     }
-    files |= {"attention.csv": attention.render(CLASS)}
+    files |= {"attention.csv": attention.render(open_course(), CLASS)}
     files |= {"canvas.csv": canvas.render(CLASS, Gradebook(100)), "moodle.csv": moodle.render(CLASS, Gradebook(100))}
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}

@@ -58,7 +58,7 @@ def test_a_pair_counts_for_both_of_its_halves():
     both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
     room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
     assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
-    made = class_page.mistakes(room)
+    made = class_page.mistakes(open_course(), room)
     assert open_course().mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
 
 
@@ -100,7 +100,7 @@ def test_gradescope_adds_up(scaled):
 
 
 def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
-    read = Elements(class_page.render(CLASS))
+    read = Elements(class_page.render(open_course(), CLASS))
     said = " ".join(read.said.split())
     assert "Attention: report of the class" in said and "Isolation while grading: full" in said
     assert "2 of 3 SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
@@ -111,7 +111,7 @@ def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
 
 
 def test_the_page_is_valid_where_it_matters():
-    made = class_page.render(CLASS)
+    made = class_page.render(open_course(), CLASS)
     read = Elements(made)
     ids = [value for name, value in read.attributes if name == "id"]
     links = [value for name, value in read.attributes if name == "href"]
@@ -148,7 +148,8 @@ def test_what_many_share_is_drawn_once():
     same = replace(PROVEN)
     one, two = (
         class_page.render(
-            Report(tuple(SubmissionReport(f"a{n}", "a", (lesson("01_x", same),)) for n in range(count)), 7)
+            open_course(),
+            Report(tuple(SubmissionReport(f"a{n}", "a", (lesson("01_x", same),)) for n in range(count)), 7),
         )
         for count in (2, 40)
     )
@@ -158,23 +159,23 @@ def test_what_many_share_is_drawn_once():
 
 def test_a_report_of_nobody_is_a_report():
     empty = Report((), 7)
-    for name, content in report_files.files(empty):
+    for name, content in report_files.files(open_course(), empty):
         assert content, name
     alone = Report((SubmissionReport("a", "a", (), "No notebook was found."),), 7)
-    made = class_page.render(alone)
+    made = class_page.render(open_course(), alone)
     assert "No notebook was found." in made and "<table" not in made and "seed 7" in made
 
 
 def test_markdown_of_a_class_fits_a_summary():
     many = Report(tuple(SubmissionReport(f"s{n}", "s", (lesson("01_x", HOSTILE, PROVEN),) * 40) for n in range(60)), 7)
-    made = markdown.render(many)
+    made = markdown.render(open_course(), many)
     assert len(made.encode()) < 1_000_000 and "submissions the details did not fit here." in made
     assert "| SM1 | 60 | Softmax ran over the queries" in made
 
 
 def test_markdown_of_one_learner_with_much_to_say_fits_a_summary():
     wordy = [Verdict(f"exercise_{at}", "failed", "x", details=("word " * 3_000,)) for at in range(84)]
-    made = markdown.render(Report((SubmissionReport("ada", "ada", (lesson("01_x", *wordy),)),), 7))
+    made = markdown.render(open_course(), Report((SubmissionReport("ada", "ada", (lesson("01_x", *wordy),)),), 7))
     assert len(made.encode()) < 1_000_000 and "Of the exercises the details did not fit here." in made
     assert "| exercise\\_83 | ✗ failed |" in made and "<details>" not in made
 
@@ -189,11 +190,11 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
         2,
     ]
     assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
-    assert "find out whose work this is" in class_page.render(twins)
+    assert "find out whose work this is" in class_page.render(open_course(), twins)
 
 
 def test_write_all_writes_every_format(tmp_path):
-    written = report_files.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
+    written = report_files.write_all(open_course(), CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
     assert names[:8] == [
         "report.html",
@@ -215,10 +216,10 @@ def test_write_all_writes_every_format(tmp_path):
 
 
 def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
-    report_files.write_all(CLASS, tmp_path)
+    report_files.write_all(open_course(), CLASS, tmp_path)
     (tmp_path / "feedback" / "notes.txt").write_text("my own")
     fewer = replace(CLASS, submissions=CLASS.submissions[1:])
-    written = report_files.write_all(fewer, tmp_path)
+    written = report_files.write_all(open_course(), fewer, tmp_path)
     kept = {path for kind in ("feedback", "junit", "gradescope") for path in (tmp_path / kind).iterdir()}
     assert kept == {path for path in written if path.parent != tmp_path} | {tmp_path / "feedback" / "notes.txt"}
 
@@ -237,7 +238,8 @@ def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
 
 def test_the_same_report_gives_the_same_files(tmp_path):
     first, again = (
-        {path.name: path.read_bytes() for path in report_files.write_all(CLASS, tmp_path / n)} for n in "ab"
+        {path.name: path.read_bytes() for path in report_files.write_all(open_course(), CLASS, tmp_path / n)}
+        for n in "ab"
     )
     assert first == again
 
@@ -245,7 +247,7 @@ def test_the_same_report_gives_the_same_files(tmp_path):
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="can't be written.*run the same command with --resume"):
-        report_files.write_all(CLASS, tmp_path / "file")
+        report_files.write_all(open_course(), CLASS, tmp_path / "file")
 
 
 # --- what could not be graded ----------------------------------------------------------------
@@ -270,10 +272,12 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 @pytest.mark.parametrize("most", [None, 10.0])
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
-    report_files.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
+    report_files.write_all(
+        open_course(), CLASS, tmp_path, gradebook=Gradebook(most)
+    )  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
     label = ClassSummary(report).labels[who]
-    report_files.write_all(report, tmp_path, gradebook=Gradebook(most))
+    report_files.write_all(open_course(), report, tmp_path, gradebook=Gradebook(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
     stem = ClassSummary(report).stems[who]
     cell = sheet.guard(label)
@@ -316,9 +320,9 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     score = f"? of {report.submissions[who].max_score} points, because {exercise} could not be graded"
     summary = class_summary(report, Path("out"))
     assert named in summary.splitlines()[0]
-    told = Elements(class_page.render(report))
+    told = Elements(class_page.render(open_course(), report))
     assert named in told.said and f"{label} {score}" in told.said
-    said = markdown.render(report)
+    said = markdown.render(open_course(), report)
     assert markdown.escape(named) in said and markdown.escape(score) in said
     for rich in (False, True):
         assert f"{one_line(label)}: {score}" in plain(terminal.render(report, coloured=rich))
@@ -427,7 +431,7 @@ def test_three_hundred_learners_and_forty_exercises():
         spent = []
         for _ in range(2):
             started = time.process_time()
-            page = class_page.render(of)
+            page = class_page.render(open_course(), of)
             spent.append(time.process_time() - started)
         return min(spent), page
 
@@ -451,11 +455,11 @@ def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_p
         )
         for count in (class_page.MOST_OPEN, class_page.MOST_OPEN + 1)
     )
-    made = {name: class_page.render(report) for name, report in (("few", few), ("many", many))}
+    made = {name: class_page.render(open_course(), report) for name, report in (("few", few), ("many", many))}
     assert 'href="#learner-3-code-softmax_rows"' in made["few"] and 'id="learner-3-code-softmax_rows"' in made["few"]
     assert "own = 3" in made["few"] and '<details class="whole">' not in made["few"]
     assert made["many"].count('<details class="whole">') == class_page.MOST_OPEN + 1 and "own = 3" not in made["many"]
-    report_files.write_all(many, tmp_path)
+    report_files.write_all(open_course(), many, tmp_path)
     for target in set(re.findall(r'href="(feedback/[^"#]+)#(code-\w+)"', made["many"])):
         assert f'id="{target[1]}"' in (tmp_path / target[0]).read_text()
     assert 'href="feedback/l3.html#code-softmax_rows"' in made["many"]
@@ -468,7 +472,7 @@ def test_names_of_the_roster_stand_beside_logins(tmp_path):
     from grader.submission.roster import read_roster as roster
 
     (tmp_path / "roster.csv").write_text('login,name\nada,"Lovelace, Ada"\ngrace@example.org,grace@example.org\n')
-    made = class_page.render(CLASS, roster(tmp_path / "roster.csv"))
+    made = class_page.render(open_course(), CLASS, roster(tmp_path / "roster.csv"))
     assert made.count('<span class="person">Ada Lovelace</span>') == 2, "in the table and above what is said of her"
     assert made.count('class="person"') == 2, "a name that is the login itself stands once"
-    assert 'class="person"' not in class_page.render(CLASS)
+    assert 'class="person"' not in class_page.render(open_course(), CLASS)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.course.course import open_course
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import canvas, grades_csv, gradescope, junit, moodle, report_files, report_json
 from grader.reports.class_summary import ClassSummary
@@ -144,7 +145,7 @@ def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the
 
 
 def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_path):
-    report_files.write_all(TWO, tmp_path)
+    report_files.write_all(open_course(), TWO, tmp_path)
     names = [
         re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())
     ]
@@ -159,7 +160,7 @@ def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_
 
 def exported(report: Report, gradebook: Gradebook) -> dict[str, str]:
     """Everything that leaves, by what reads it."""
-    files = dict(report_files.files(report, gradebook))
+    files = dict(report_files.files(open_course(), report, gradebook))
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
     files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from grader.course.course import open_course
 from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
 from grader.reports import canvas, grades_csv, moodle, report_files, sheet
 from grader.reports.gradebook import Gradebook
@@ -118,7 +119,7 @@ def pages(said: str) -> list[tuple[str, str]]:
     """The class's page, the learner's own, the neighbour's."""
     return [
         (name, content)
-        for name, content in report_files.files(attacked(said), Gradebook(100))
+        for name, content in report_files.files(open_course(), attacked(said), Gradebook(100))
         if name.endswith(".html")
     ]
 
@@ -137,7 +138,7 @@ def test_a_page_has_no_element_or_attribute_from_a_learner(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_no_file_holds_a_control_character(said):
-    for name, content in report_files.files(attacked(said), Gradebook(100)):
+    for name, content in report_files.files(open_course(), attacked(said), Gradebook(100)):
         content.encode("utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ufffe\ud800-\udfff]", content), name
 
@@ -156,7 +157,7 @@ def test_no_cell_of_a_sheet_begins_a_formula(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_data_formats_stay_whole_and_hold_no_command(said):
-    for name, content in report_files.files(attacked(said)):
+    for name, content in report_files.files(open_course(), attacked(said)):
         if name.endswith((".json", ".xml", ".md")):
             assert not re.search(r"(?m)::[a-z-]+ ?[^:\n]*::|##\w*\[", content), name
         if name.endswith(".json"):
@@ -177,7 +178,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_files_stay_in_their_folder(said, tmp_path):
-    written = report_files.write_all(attacked(said), tmp_path / "out")
+    written = report_files.write_all(open_course(), attacked(said), tmp_path / "out")
     assert len(written) == 14
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
         ".",
@@ -194,4 +195,4 @@ def test_guarded_keeps_harmless_text():
 
 
 def test_a_template_is_not_filled_in():
-    assert "{{7*7}}" in dict(report_files.files(attacked("{{7*7}}")))["report.html"]
+    assert "{{7*7}}" in dict(report_files.files(open_course(), attacked("{{7*7}}")))["report.html"]

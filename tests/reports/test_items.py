@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.course.course import open_course
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import class_page, items
 from grader.reports.class_summary import ClassSummary
@@ -104,5 +105,5 @@ def test_weights_count_in_the_rest_and_the_order_is_hardest_first():
 
 def test_the_page_has_it():
     assert "attempted" in Elements(
-        class_page.render(CLASS)
-    ).said and "is not shown for 3 with a score" in class_page.render(CLASS)
+        class_page.render(open_course(), CLASS)
+    ).said and "is not shown for 3 with a score" in class_page.render(open_course(), CLASS)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from grader.course.course import open_course
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import class_page, heatmap, html, junit, markdown, report_json, terminal, text
@@ -87,7 +88,7 @@ def test_junit_of_one_submission_names_suites_by_lesson():
 
 
 def test_markdown_escapes_learner_text_and_fences_the_rest():
-    made = markdown.render(REPORT)
+    made = markdown.render(open_course(), REPORT)
     row = next(line for line in made.splitlines() if line.startswith("| softmax |"))
     assert row.count("|") - row.count(r"\|") == 5
     for active in ("<script>", "@all", "[a](", "::error", "##["):
@@ -247,7 +248,7 @@ def test_long_text_is_cut_in_every_format():
 
 
 def test_a_page_stands_alone():
-    read = Elements(class_page.render(REPORT))
+    read = Elements(class_page.render(open_course(), REPORT))
     assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
     assert (
         "ada 2 of 14 points" in read.said

@@ -52,7 +52,9 @@ def test_names_comments_docstrings_and_spaces_are_no_difference_and_what_is_comp
 
 
 def test_cells_that_nobody_began_are_alike_by_themselves_and_so_are_not_told():
-    assert find_matches(room(ada=OWN, bob=RENAMED)) and not find_matches(room("not_started", ada=OWN, bob=RENAMED))
+    assert find_matches(open_course(), room(ada=OWN, bob=RENAMED)) and not find_matches(
+        open_course(), room("not_started", ada=OWN, bob=RENAMED)
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,19 +67,21 @@ def test_what_is_no_python_or_short_is_like_nothing(code):
 def test_learners_are_compared_with_each_other_and_with_the_course():
     solution = references.solution_text(open_course(), "softmax_rows")
     made = room(ada=OWN, bob=OTHER, cyd=RENAMED, dan=solution.replace("shifted", "moved"), eve="")
-    assert find_matches(made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
-    page = render(made)
+    assert find_matches(open_course(), made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
+    page = render(open_course(), made)
     assert Elements(page) and "the course's solutions" in page and "proves nothing" in page
     assert 'href="report.html#learner-3">dan</a>' in page and ">bob<" not in page
-    assert "No longer answers are alike." in render(room(ada=OWN, bob=OTHER))
+    assert "No longer answers are alike." in render(open_course(), room(ada=OWN, bob=OTHER))
 
 
 def test_what_a_third_of_the_class_has_says_nothing():
     same = {f"l{at}": OWN for at in range(4)}
-    assert find_matches(room(**same)) == []
-    assert find_matches(room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
+    assert find_matches(open_course(), room(**same)) == []
+    assert find_matches(open_course(), room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
     others = {f"o{at}": OTHER.replace("- np", f"- {at} * np") for at in range(8)}
-    assert find_matches(room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], "four of twelve is a third"
+    assert find_matches(open_course(), room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], (
+        "four of twelve is a third"
+    )
 
 
 def test_who_is_most_alike_stands_first():
@@ -88,7 +92,7 @@ def test_who_is_most_alike_stands_first():
 
     made = room(ada=OWN)
     report = replace(made.report, submissions=(two("a", OWN, OTHER), two("b", RENAMED, OTHER), two("c", OWN, RENAMED)))
-    assert find_matches(ClassSummary(report)) == [
+    assert find_matches(open_course(), ClassSummary(report)) == [
         ([0, 1], ["softmax_rows", "query_for"]),
         ([0, 1, 2], ["softmax_rows"]),
     ], "what all three have, and what two have beyond it"

@@ -310,7 +310,7 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
     assert ElementTree.fromstring(junit_of).find(".//error") is None
     everywhere = (
         feedback.page(report, "ada", "toy"),
-        class_page.render(Report((report, report), 7)),
+        class_page.render(open_course(), Report((report, report), 7)),
         terminal.render(Report((report,), 7)),
         grades_csv.render(Report((report,), 7)),
     )

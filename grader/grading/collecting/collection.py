@@ -30,7 +30,7 @@ from grader.util.names import fold_name, printable
 from grader.util.words import join_names
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
-SPARE = 64 << 20  # bytes that are to stay free on the disk
+SPARE = 64 << 20  # bytes to leave free on the disk
 MOST_ATTEMPTS = 100  # at one file, which are compared with each other
 LONGEST = 120  # bytes of a name that is not shortened; a path with all its folders has a limit, too
 # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already.

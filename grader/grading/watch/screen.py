@@ -1,6 +1,6 @@
 """Shows a watched room: in place on a terminal, line by line where the output is piped.
 
-It decides nothing. Signs and words carry what colours carry; learner text is without control characters.
+It decides nothing. Signs and words carry what colors carry; learner text is without control characters.
 """
 
 from __future__ import annotations

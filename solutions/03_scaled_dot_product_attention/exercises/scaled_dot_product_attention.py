@@ -127,7 +127,7 @@ class scaled_dot_product_attention:
         "AB39": mistake(
             patch("(output, weights)", "(output, exps)"),
             says="The output is right, but the exponentials came back in place of the weights; return them divided by their sum.",
-            why="""`exps @ v / total` is the right output. Whoever looks at the weights expects rows that sum to 1, so these need the same
+            why="""`exps @ v / total` is the right output. A caller expects weights whose rows sum to 1, so these need the same
             division.""",
         ),
         "AB21": mistake(

@@ -146,12 +146,12 @@ class head_shard:
             patch(UNEVEN, "assert num_heads % world_size == 0"),
             patch(UNEVEN, UNEVEN.replace("ValueError(", "RuntimeError(")),
             says="Heads that do not divide evenly raise another exception; a ValueError was asked for.",
-            why="Whoever calls the function catches what its contract names. Besides, `assert` vanishes when Python runs with -O.",
+            why="A caller catches what the contract names. Besides, `assert` vanishes when Python runs with -O.",
         ),
         "HS10": mistake(
             patch(QKV, "qkv_shard = torch.stack([q[own], k[own], v[own]], dim=1).flatten(0, 1)"),
             says="Rows of q, k and v alternate; the shard should have all of this rank's q, then k, then v.",
-            why="""The shard is a small fused weight: whoever computes with it cuts it in three, as with the whole. Some published
+            why="""The shard is a small fused weight: the code that uses it cuts it in three, as with the whole. Some published
             checkpoints store q, k and v of each head together, and have to be sorted before they are sharded.""",
         ),
         "HS11": mistake(
@@ -169,7 +169,7 @@ class head_shard:
             patch("[q[own], k[own], v[own]]", "[q[own], v[own], k[own]]"),
             patch("[q[own], k[own], v[own]]", "[v[own], k[own], q[own]]"),
             says="The parts of qkv_shard are in another order; it should be q, k, v.",
-            why="Whoever computes with the shard takes its first third for q, as with the whole weight.",
+            why="The code that uses the shard takes its first third for q, as with the whole weight.",
         ),
         "HS13": mistake(
             patch(QKV, "qkv_shard = qkv_weight[:, own].clone()"),

@@ -297,7 +297,7 @@ class ring_attention:
             patch(LOOP, "for step in range(rank + 1 if causal else world_size):"),
             says="A rank stopped exchanging once all that was left was hidden from it, and the others wait for what it should pass on.",
             why="""Rank 0 sees no other chunk when attention is causal, and may leave the computing out. But the chunks that others need
-            go through it. Whoever leaves a collective early stops everyone: on real devices the program hangs without a message.""",
+            go through it. A rank that leaves a collective early stops every other: on real devices the program hangs without a message.""",
         ),
         "RA15": mistake(
             patch(SEND, "k = exchange((k,))[0]\n            v = exchange((v,))[0]"),
