@@ -111,8 +111,8 @@ def percent(part: float | None) -> str:
 
 def mistakes(course: Course, summary: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
-    about = {"told": [(met, explain(course, met)) for met in summary.mistakes], "most": MOST}
-    return rendered("mistakes.html", summary=summary, **about)
+    pairs = [(met, explain(course, met)) for met in summary.mistakes]
+    return rendered("mistakes.html", summary=summary, told=pairs, most=MOST)
 
 
 def others(summary: ClassSummary) -> str:

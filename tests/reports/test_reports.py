@@ -243,7 +243,8 @@ def test_long_text_is_cut_in_every_format():
     report = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", judged),)),), 7)
     plain = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", samples.GONE),)),), 7)
     for name, renderer in RENDERERS.items():
-        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.MAX_TEXT + 500, name
+        course = [open_course()] * (renderer in (markdown, class_page))
+        assert len(renderer.render(*course, report)) - len(renderer.render(*course, plain)) <= text.MAX_TEXT + 500, name
     assert "(shortened)" in text.render(report)
 
 
