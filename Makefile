@@ -19,12 +19,13 @@ UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constrain
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model kernel build audit site lint bench gpu fuzz clean
+.PHONY: help lab test test-packaging grade watch progress reset update doctor model kernel build audit site lint bench gpu fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make lab     set up, then open the course in JupyterLab"
 	@echo "make test    set up, then run every test"
+	@echo "make test-packaging   run what make test leaves out while nothing of it changes: package, site, set-ups"
 	@echo "make grade   grade your notebooks, in mine/, and print the report card"
 	@echo "make watch   grade again what is saved, until Ctrl-C"
 	@echo "make progress   show what passed, and what comes next"
@@ -82,6 +83,11 @@ test: $(VENV)/.dev $(VENV)/.model
 	$(BIN)/ruff format --check -q .
 	$(BIN)/grader build --check
 	$(BIN)/python -m pytest -n 2
+
+# make test runs these, too, where a file that decides them has changed, and so always in a fresh clone; see tests/conftest.py.
+test-packaging: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 tests/test_package.py tests/test_core.py tests/test_alone.py tests/authoring/test_release.py \
+	  tests/authoring/test_release_setup.py tests/test_ordinary_user.py tests/test_setups.py tests/test_site.py
 
 build: $(VENV)/.lab
 	$(BIN)/grader build

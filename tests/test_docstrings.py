@@ -56,13 +56,13 @@ def modules() -> dict[str, set[str]]:
     return found
 
 
-def prose(source: str) -> Iterator[str]:
-    """Each docstring and each comment."""
+def prose(source: str) -> Iterator[tuple[int, str]]:
+    """Each docstring and each comment, with the line in which it, or what it documents, begins."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield ast.get_docstring(node) or ""
+            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
     yield from (
-        token.string
+        (token.start[0], token.string)
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     )
@@ -85,9 +85,14 @@ def dead(text: str) -> list[str]:
 
 
 @pytest.mark.any_user
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_what_is_named_exists(path):
-    assert [name for text in prose(path.read_text(encoding="utf-8")) for name in dead(text)] == []
+def test_what_is_named_exists():
+    missing = [
+        f"{path.relative_to(ROOT)}:{line} names {name}"
+        for path in FILES
+        for line, text in prose(path.read_text(encoding="utf-8"))
+        for name in dead(text)
+    ]
+    assert not missing, "\n".join(missing)
 
 
 @pytest.mark.any_user

@@ -46,14 +46,19 @@ FILES = files()
 @cache
 def modules() -> dict[str, set[str]]:
     """What each module imports of the package, in function bodies too."""
-    return {name: set(_imports(path, f"grader.{name}")) for name, path in FILES.items()}
+    return {name: {module for module, _ in _imports(path, f"grader.{name}")} for name, path in FILES.items()}
 
 
 def _imports(path: Path, name: str):
+    """Each module of the package that a file imports, and in which line."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("grader.") for alias in node.names if alias.name.startswith("grader."))
+            yield from (
+                (alias.name.removeprefix("grader."), node.lineno)
+                for alias in node.names
+                if alias.name.startswith("grader.")
+            )
         elif isinstance(node, ast.ImportFrom):
             package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
             base = package[: len(package) - node.level + 1] if node.level else []
@@ -61,7 +66,7 @@ def _imports(path: Path, name: str):
             if module == "grader" or module.startswith("grader."):
                 for alias in node.names:
                     inner = f"{module}.{alias.name}"
-                    yield (inner if _is_module(inner) else module).removeprefix("grader").lstrip(".")
+                    yield (inner if _is_module(inner) else module).removeprefix("grader").lstrip("."), node.lineno
 
 
 def _is_module(dotted: str) -> bool:
@@ -87,13 +92,15 @@ def test_contributing_says_of_every_room_what_the_room_says_of_itself():
         assert line and line[1] == said.rstrip("."), f"CONTRIBUTING's line for {room}/ is {said!r}"
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
-def test_imports_point_down(name):
-    room = _room(name)
-    if room == "__main__":
-        return
-    for other in {_room(module) for module in _imports(FILES[name], f"grader.{name}") if module} - {room}:
-        assert FLOOR[other] < FLOOR[room], f"grader.{name} imports from {other}/, which is no floor below {room}/"
+def test_imports_point_down():
+    wrong = [
+        f"{FILES[name].relative_to(ROOT)}:{line} imports from {_room(module)}/, which is no floor below {_room(name)}/"
+        for name in FILES
+        if _room(name) != "__main__"
+        for module, line in _imports(FILES[name], f"grader.{name}")
+        if module and _room(module) != _room(name) and not FLOOR[_room(module)] < FLOOR[_room(name)]
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_module_imports_itself_by_a_detour():

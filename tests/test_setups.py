@@ -17,7 +17,7 @@ import yaml
 
 from grader.course.course import open_course
 from tests.bare import python_of
-from tests.conftest import ROOT
+from tests.conftest import PACKAGING, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETUP = (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
@@ -289,6 +289,11 @@ def test_where_there_is_no_make_the_same_is_run():
     theirs = [re.sub(r"^python (-m )?", "", line) for line in step["run"].splitlines()]
     assert theirs[-len(words) :] == words and step["shell"] == "bash"
     assert all("-c constraints.txt" in line for line in theirs[: -len(words)])
+
+
+def test_make_test_packaging_runs_all_tests_of_packaging():
+    recipe = re.search(r"^test-packaging: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    assert re.findall(r"tests/(\S+)", recipe) == list(PACKAGING)
 
 
 def test_every_action_is_of_the_current_major_version():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -97,38 +96,38 @@ def strings(file: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("name", open_course().lessons())
-def test_lessons(name):
-    cells = [cell for cell in open_course().cells(name) if cell.role == "prose"]
-    assert not [line for cell in cells for line in told(f"line {cell.line}", cell.text)]
+def none_told(texts: Iterable[tuple[str, str]]) -> None:
+    """texts: each with where it stands."""
+    found = [line for where, text in texts for line in told(where, text)]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", open_course().lessons())
-def test_tasks_of_exercises(name):
-    lesson = open_course().lesson(name)
-    said = [(one.name, one.task) for one in lesson.exercises] + [(name, f"{lesson.question} {lesson.outcome}")]
-    assert not [line for where, text in said for line in told(where, text)]
+def test_lessons():
+    none_told(
+        (f"{open_course().source_path(name).relative_to(ROOT)}:{cell.line}", cell.text)
+        for name in open_course().lessons()
+        for cell in open_course().cells(name)
+        if cell.role == "prose"
+    )
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_hints_mistakes_verdicts_reports_and_messages(file):
-    assert not [line for number, text in strings(file) for line in told(f"{file}:{number}", text)]
+def test_tasks_of_exercises():
+    for lesson in map(open_course().lesson, open_course().lessons()):
+        none_told((one.name, one.task) for one in lesson.exercises)
+        none_told([(lesson.name, f"{lesson.question} {lesson.outcome}")])
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_docstrings_and_comments(file):
-    said = prose((ROOT / file).read_text(encoding="utf-8"))
-    assert not [line for text in said for line in told(file, text)]
+def test_hints_mistakes_verdicts_reports_and_messages():
+    none_told((f"{file}:{number}", text) for file in FILES for number, text in strings(file))
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_pages(page):
-    assert not told(page, (ROOT / page).read_text(encoding="utf-8"))
+def test_docstrings_and_comments():
+    none_told((file, text) for file in FILES for text in prose((ROOT / file).read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_templates_of_hand_outs_and_reports(path: Path):
-    assert not told(path.name, path.read_text(encoding="utf-8"))
+def test_pages_and_templates_of_hand_outs_and_reports():
+    files = [*(ROOT / page for page in PAGES), *TEMPLATES]
+    none_told((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in files)
 
 
 @pytest.mark.parametrize(

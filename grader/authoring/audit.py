@@ -29,6 +29,7 @@ from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
 from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
+from grader.util.libraries import explain_error, require
 from grader.util.words import pluralize
 from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation, Tensor
@@ -52,10 +53,11 @@ class Row:
 
 @dataclass
 class Findings:
-    """problems: broken rules, one sentence each, beginning with where."""
+    """problems: broken rules, one sentence each, beginning with where; left_out: what was not examined, and why, likewise."""
 
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -78,9 +80,12 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
         findings.problems += _given_away(course, name)
         for exercise in lesson.exercises:
             try:
+                require(*exercise.libraries)
                 _examine(findings, name, exercise, stubs[exercise.name])
             except AuthorError as error:
                 findings.problems += map(str, error.problems)
+            except ModuleNotFoundError as error:
+                findings.left_out.append(f"{name}, {exercise.name}: {explain_error(error)}")
     return findings
 
 
@@ -96,6 +101,7 @@ def render(findings: Findings) -> str:
     mean = mistakes / max(len(findings.rows), 1)
     wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
     lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    lines += [f"left out: {sentence}" for sentence in findings.left_out]
     lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 

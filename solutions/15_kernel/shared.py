@@ -221,9 +221,9 @@ def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
     axes = " Does each `tl.program_id` name the axis of the grid that it counts along?" if grid[1:].max() > 1 else ""
     raise fault(
         "Unwritten",
-        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left "
-        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Enough programs, each of a block that is long enough, "
-        f"reach every entry, and each lane that has an entry stores it.{axes}",
+        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result; of its {count} entries {missing.size} "
+        f"{'is' if missing.size == 1 else 'are'} left out. The grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Enough "
+        f"programs, each of a block that is long enough, reach every entry, and each lane that has an entry stores it.{axes}",
     )
 
 

@@ -45,7 +45,7 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # give the pieces to several devices.
 #
 # We cut the forward pass alone, and both cuts are exact: up to rounding, the output is that of one device. The price is what the devices
-# send each other, and you predict it to the byte.
+# send each other: you predict it, and we count it to the byte.
 #
 # ## One program, many ranks
 #
@@ -356,7 +356,25 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, 
 check(ring_attention)
 
 # %% [markdown]
-# Each of the N − 1 exchanges sends a chunk, 1/N of the keys and values. So a rank sends (N − 1)/N of them all. Counted:
+# @predict
+#
+# The keys and values of 768 tokens, in eight heads of 64 numbers of four bytes, take 3,145,728 bytes. Four ranks share them. How many
+# bytes does each rank send?
+#
+# - **A** 786,432
+# - **B** 2,359,296
+# - **C** 3,145,728
+#
+# @answer
+#
+# **B.** Each of the N − 1 exchanges sends a chunk, 1/N of the keys and values: (N − 1)/N in all, here three quarters.
+#
+# @wrong
+#
+# A is one exchange. C is one exchange too many: after four, every rank has its own chunk again.
+
+# %% [markdown]
+# We compare, and count what your function sends:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention):
@@ -384,8 +402,8 @@ if passed(ring_attention):
 #
 # That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
 # the link's bytes a second** (Liu et al. 2023, section 3). An H100 does up to 989 · 10¹² operations a second in 16 bits.
-# **NVLink**, its direct link to other GPUs in the machine, carries 450 GB/s each way (NVIDIA's data sheet). A network between
-# machines may carry 50 GB/s:
+# **NVLink**, its direct link to other GPUs in the machine, carries 450 GB/s each way (NVIDIA, *H100 Tensor Core GPU Datasheet*: 900 both
+# ways). With a network adapter of 400 gigabits a second for each GPU, as in NVIDIA's DGX H100, 50 GB/s go to other machines:
 
 # %% role="demo" tags=["nbval-check-output"]
 for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):

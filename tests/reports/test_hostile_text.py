@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +20,7 @@ from grader.reports import canvas, grades_csv, moodle, report_files, sheet
 from grader.reports.gradebook import Gradebook
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
+Files = list[tuple[str, str]]
 ATTACKS = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -115,37 +117,30 @@ class Tags(HTMLParser):
     handle_pi = handle_comment
 
 
-def pages(said: str) -> list[tuple[str, str]]:
-    """The class's page, the learner's own, the neighbour's."""
-    return [
-        (name, content)
-        for name, content in report_files.files(open_course(), attacked(said), Gradebook(100))
-        if name.endswith(".html")
-    ]
+# The class's page, the learner's own, the neighbour's.
+PLAIN = [
+    Tags(content).met
+    for name, content in report_files.files(open_course(), attacked("word"), Gradebook(100))
+    if name.endswith(".html")
+]
 
 
-PLAIN = [Tags(content).met for _, content in pages("word")]
-
-
-@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
-def test_a_page_has_no_element_or_attribute_from_a_learner(said):
-    for (name, content), plain in zip(pages(said), PLAIN, strict=True):
+def no_element_or_attribute_of_a_learner_s(files: Files) -> None:
+    pages = [(name, content) for name, content in files if name.endswith(".html")]
+    for (name, content), plain in zip(pages, PLAIN, strict=True):
         read = Tags(content)
         extra = set(read.met - plain)
         assert extra <= {("code", ())}, name  # `code` in prose is ours to set
         assert all(link.startswith("#") or link == "similarity.html" for link in read.links) and not read.odd
 
 
-@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
-def test_no_file_holds_a_control_character(said):
-    for name, content in report_files.files(open_course(), attacked(said), Gradebook(100)):
+def no_control_character(files: Files) -> None:
+    for name, content in files:
         content.encode("utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ufffe\ud800-\udfff]", content), name
 
 
-@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
-def test_no_cell_of_a_sheet_begins_a_formula(said):
-    report = attacked(said)
+def no_cell_of_a_sheet_begins_a_formula(report: Report) -> None:
     for made in (grades_csv.render(report), canvas.render(report, Gradebook(10)), moodle.render(report)):
         rows = list(csv.reader(io.StringIO(made), strict=True))
         assert len({len(row) for row in rows}) == 1 and len(rows) in (3, 4)
@@ -155,9 +150,8 @@ def test_no_cell_of_a_sheet_begins_a_formula(said):
             assert "\n" not in cell and "\r" not in cell
 
 
-@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
-def test_data_formats_stay_whole_and_hold_no_command(said):
-    for name, content in report_files.files(open_course(), attacked(said)):
+def whole_and_without_a_command(files: Files) -> None:
+    for name, content in files:
         if name.endswith((".json", ".xml", ".md")):
             assert not re.search(r"(?m)::[a-z-]+ ?[^:\n]*::|##\w*\[", content), name
         if name.endswith(".json"):
@@ -176,9 +170,8 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
             assert len({suite.get("name") for suite in suites}) == len(suites)
 
 
-@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
-def test_files_stay_in_their_folder(said, tmp_path):
-    written = report_files.write_all(open_course(), attacked(said), tmp_path / "out")
+def in_their_folder(report: Report, tmp_path: Path) -> None:
+    written = report_files.write_all(open_course(), report, tmp_path / "out")
     assert len(written) == 14
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
         ".",
@@ -187,6 +180,17 @@ def test_files_stay_in_their_folder(said, tmp_path):
         "gradescope",
     }
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_no_file_takes_it_for_more_than_text(said, tmp_path):
+    report = attacked(said)
+    files = list(report_files.files(open_course(), report, Gradebook(100)))
+    no_element_or_attribute_of_a_learner_s(files)
+    no_control_character(files)
+    whole_and_without_a_command(files)
+    no_cell_of_a_sheet_begins_a_formula(report)
+    in_their_folder(report, tmp_path)
 
 
 def test_guarded_keeps_harmless_text():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.source.policy import Sources
 from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
+from tests.conftest import WHOLE_GRID
 from tests.live import from_cells, offence
 
 GIVEN = open_course().given_names
@@ -72,10 +74,19 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("spelling", SPELLINGS)
+def in_places(spellings: Sequence[str]) -> list[tuple[str, str]]:
+    """Each spelling in one place, the next in the next, and the first in all; WHOLE_GRID=1: each in all."""
+    every = list(PLACES)
+    return [
+        (one, place)
+        for number, one in enumerate(spellings)
+        for place in (every if WHOLE_GRID or not number else [every[number % len(every)]])
+    ]
+
+
+@pytest.mark.parametrize("spelling, place", in_places(list(SPELLINGS)))
 def test_no_spelling_of_a_closed_name_passes(spelling, place):
-    for name in sorted(CLOSED_NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
+    for name in sorted(CLOSED_NAMES):
         text = SPELLINGS[spelling].format(n=name, a=name[:4], b=name[4:], r=name[::-1])
         assert refused(*PLACES[place](text)), text
 
@@ -128,32 +139,33 @@ def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, 
     assert verdict.status == "forbidden", verdict.headline
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
-    "spelling",
-    [
-        "x = torch.{n}",
-        "import torch as t\nx = t.{n}",
-        "from torch import {n}",
-        "from torch import {n} as x",
-        "import torch.{n} as x",
-        "import torch.{n}",
-        "from torch.{n} import y as x",
-        "x = getattr(torch, '{n}')",
-        "x = getattr(torch, '{a}' + '{b}')",
-        "t = torch\nx = t.{n}",
-        "t = torch\nu = t\nx = u.{n}.y",
-        "x = vars(torch)['{n}']",
-        "x = torch.__dict__['{a}' + '{b}']",
-        "x = F.torch.{n}",
-        "import importlib\nx = importlib.import_module('torch.{n}')",
-        "import sys\nx = sys.modules['torch'].{n}",
-        "import sys\nx = sys.modules['torch.{n}']",
-        "from operator import attrgetter\nx = attrgetter('{n}')(torch)",
-        "x = __import__('torch.{n}')",
-        "if 0:\n    torch = 1\nx = torch.{n}",
-        "x = eval('torch.{n}')",
-    ],
+    "spelling, place",
+    in_places(
+        [
+            "x = torch.{n}",
+            "import torch as t\nx = t.{n}",
+            "from torch import {n}",
+            "from torch import {n} as x",
+            "import torch.{n} as x",
+            "import torch.{n}",
+            "from torch.{n} import y as x",
+            "x = getattr(torch, '{n}')",
+            "x = getattr(torch, '{a}' + '{b}')",
+            "t = torch\nx = t.{n}",
+            "t = torch\nu = t\nx = u.{n}.y",
+            "x = vars(torch)['{n}']",
+            "x = torch.__dict__['{a}' + '{b}']",
+            "x = F.torch.{n}",
+            "import importlib\nx = importlib.import_module('torch.{n}')",
+            "import sys\nx = sys.modules['torch'].{n}",
+            "import sys\nx = sys.modules['torch.{n}']",
+            "from operator import attrgetter\nx = attrgetter('{n}')(torch)",
+            "x = __import__('torch.{n}')",
+            "if 0:\n    torch = 1\nx = torch.{n}",
+            "x = eval('torch.{n}')",
+        ]
+    ),
 )
 def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
     for name in sorted(CLOSED_TORCH):
@@ -161,31 +173,32 @@ def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
         assert refused(*PLACES[place](text)), text
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
-    "text",
-    [
-        "import sys as s",
-        "x = sys",
-        "import sys\nx = [sys]",
-        "import sys\nx = (lambda m: m)(sys)",
-        "from sys import *",
-        "from sys import modules as x",
-        "from sys import _getframe as x",
-        "import os\nx = os.sys",
-        "from os import sys as x",
-        "import importlib\nx = importlib.import_module('sys')",
-        "x = __import__('sys')",
-        "import sys\nx = sys.__dict__",
-        "import sys\nx = vars(sys)",
-        "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
-        "import sys\nx = sys.modules['sys']",
-        "import sys\nsetattr(sys, 'ps1', 1)",
-    ],
+    "text, place",
+    in_places(
+        [
+            "import sys as s",
+            "x = sys",
+            "import sys\nx = [sys]",
+            "import sys\nx = (lambda m: m)(sys)",
+            "from sys import *",
+            "from sys import modules as x",
+            "from sys import _getframe as x",
+            "import os\nx = os.sys",
+            "from os import sys as x",
+            "import importlib\nx = importlib.import_module('sys')",
+            "x = __import__('sys')",
+            "import sys\nx = sys.__dict__",
+            "import sys\nx = vars(sys)",
+            "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
+            "import sys\nx = sys.modules['sys']",
+            "import sys\nsetattr(sys, 'ps1', 1)",
+        ]
+    ),
 )
 def test_sys_goes_by_no_other_name(text, place):
-    if "*" in text and place != "a cell above":
-        return
+    if "*" in text:  # which a function may not hold
+        place = "a cell above"
     assert refused(*PLACES[place](text.replace("x = sys", "import sys\nx = sys") if text == "x = sys" else text)), text
 
 

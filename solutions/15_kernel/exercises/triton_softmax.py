@@ -114,7 +114,6 @@ class triton_softmax:
             says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
             why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential
             goes into the sum. exp(−∞) is 0.""",
-            issue="vllm-project/vllm#55009",
         ),
         "KN22": mistake(
             PADDED,
