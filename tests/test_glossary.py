@@ -61,7 +61,7 @@ def said_in(lesson: str) -> str:
 def test_a_term_is_used_in_the_lesson_that_explains_it():
     lines = PAGE.splitlines()
     wrong = [
-        f"glossary.md:{1 + next(at for at, line in enumerate(lines) if line.startswith(names + ':'))}: {lesson} does not say {names}"
+        f"notebooks/glossary.md:{1 + next(at for at, line in enumerate(lines) if line.startswith(names + ':'))}: {lesson} does not say {names}"
         for names, number, lesson in ENTRIES
         if not lesson.startswith(number)
         or not any((bold or code).lower() in said_in(lesson) for bold, code in words(names))
