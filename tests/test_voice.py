@@ -122,7 +122,11 @@ def test_hints_mistakes_verdicts_reports_and_messages():
 
 
 def test_docstrings_and_comments():
-    none_told((file, text) for file in FILES for text in prose((ROOT / file).read_text(encoding="utf-8")))
+    none_told(
+        (f"{file}:{number}", text)
+        for file in FILES
+        for number, text in prose((ROOT / file).read_text(encoding="utf-8"))
+    )
 
 
 def test_pages_and_templates_of_hand_outs_and_reports():

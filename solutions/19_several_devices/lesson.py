@@ -392,6 +392,10 @@ if passed(ring_attention):
         assert gap < 1e-5 and sent == [predicted] * n
 
 # %% [markdown]
+# A published ring merged chunks by log(1 + exp(new − old)), where old and new are the logarithms of two such sums. Where a later chunk's
+# scores lie far higher, the exponential overflows (zhuzilin/ring-flash-attention#30; repaired since). So your check tried scores near
+# 10,000.
+#
 # ## When sending costs no time
 #
 # A device can send and compute at the same time: while it works on one chunk, the next one is on its way. Sending is hidden if it takes no
