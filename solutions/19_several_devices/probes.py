@@ -22,6 +22,8 @@ from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
 from grader.worker.watch import leave_thread, leave_unwatched_thread, watch_results
 
+from ..shared.probes import device_parts
+
 __builtins__ = BUILTINS
 
 T = of_torch()
@@ -413,6 +415,23 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
         )
 
     return _parts(group.run(act), group.calls, group.returned)
+
+
+def ring_on_device(function: Any, run: Run) -> dict[str, Any]:
+    """As `on_device`, of the second of two ranks, alone; args: q, k and v, its chunks."""
+    exchange = _stand_in(lambda tensors: tuple(tensors))
+    return device_parts(lambda q, k, v, **more: function(q, k, v, 1, 2, exchange, **more), run)
+
+
+def heads_on_device(function: Any, run: Run) -> dict[str, Any]:
+    """As `on_device`, of one rank, alone; args: x and its shards. options: num_local_heads."""
+    heads, all_reduce = run.options["num_local_heads"], _stand_in(lambda tensor: tensor)
+    return device_parts(lambda x, qkv, proj: function(x, qkv, proj, heads, all_reduce), run)
+
+
+def _stand_in(collective: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A collective for one rank: what comes is what went, which lies where that lay. As in `Group`, it shows no closure."""
+    return _lru_cache_wrapper(collective, 0, False, None)
 
 
 def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ RIGHT = {
     "rnn_states": [
         """def rnn_states(x, w_x, w_h, b):
     B, T, _ = x.shape
-    h = torch.zeros(B, w_h.shape[0])
+    h = torch.zeros(B, w_h.shape[0], device=x.device)
     out = []
     for t in range(T):
         h = torch.tanh(x[:, t, :] @ w_x + h @ w_h + b)
@@ -33,7 +33,7 @@ RIGHT = {
             return []
         state = torch.tanh(torch.einsum("bd,dh->bh", tokens[:, 0], w_x) + torch.einsum("bi,ih->bh", state, w_h) + b)
         return [state, *read(state, tokens[:, 1:])]
-    return torch.stack(read(torch.zeros(x.shape[0], w_h.shape[0], dtype=x.dtype), x), dim=1)
+    return torch.stack(read(torch.zeros(x.shape[0], w_h.shape[0], dtype=x.dtype, device=x.device), x), dim=1)
 """,
         """def rnn_states(x, w_x, w_h, b):
     rows = []
@@ -47,7 +47,7 @@ RIGHT = {
 """,
         """def rnn_states(x, w_x, w_h, b):
     x, w_x, w_h, b = (part.double() for part in (x, w_x, w_h, b))
-    states = torch.zeros(x.shape[0], x.shape[1] + 1, w_h.shape[0], dtype=torch.float64)
+    states = torch.zeros(x.shape[0], x.shape[1] + 1, w_h.shape[0], dtype=torch.float64, device=x.device)
     for t in range(x.shape[1]):
         z = x[:, t] @ w_x + states[:, t].clone() @ w_h + b
         new = 1 - 2 / (torch.exp(2 * z) + 1)

@@ -639,7 +639,7 @@ _WRITE = """def generate_cached(model, ids, max_new_tokens):
 _PREFILL = """@torch.no_grad()
 def generate_cached(model, ids, max_new_tokens):
     B, T = ids.shape
-    out = torch.empty(B, T + max_new_tokens, dtype=torch.int64)
+    out = torch.empty(B, T + max_new_tokens, dtype=torch.int64, device=ids.device)
     out[:, :T] = ids
     if max_new_tokens == 0:
         return out

@@ -138,7 +138,7 @@ def loss_without_head(model, ids, layer, head, mean=False):
             self.proj = proj
 
         def forward(self, x):
-            keep = torch.ones(x.shape[-1])
+            keep = torch.ones(x.shape[-1], device=x.device)
             keep[head * d:(head + 1) * d] = 0
             return self.proj(x * keep + mean * x.mean((0, 1)) * (1 - keep))
 

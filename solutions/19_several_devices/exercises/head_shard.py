@@ -6,6 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
+from ...shared.library import on_another_device
 from .. import readings
 
 UNEVEN = """if num_heads % world_size:
@@ -63,6 +64,7 @@ class head_shard:
         yield case("one head", "one rank and one head", 5, 1, 0, 1)
         yield case("double", "float64: six heads of three numbers, rank 0 of three", 18, 6, 0, 3, dtype="float64")
         yield case("named", "all inputs passed by name", 8, 4, 1, 2, by_name=True)
+        yield on_another_device(case("sizes", "six heads of two numbers, rank 1 of three", 12, 6, 1, 3))
         for d_model, heads, rank, size in ((6, 3, 0, 2), (12, 4, 2, 3), (10, 5, 1, 2), (8, 2, 0, 4)):
             title = f"{heads} heads on {size} ranks"
             yield case(f"uneven-{heads}-{size}", title, d_model, heads, rank, size, raises="ValueError")

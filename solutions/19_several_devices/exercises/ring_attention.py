@@ -1,12 +1,13 @@
 """Tokens over ranks: keys and values go around a ring, and each rank merges what passes."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import UNTRIED, Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import scale_mistakes
+from ...shared.library import on_another_device, scale_mistakes
 from .. import readings
 from ..readings import GATHERED, HOARDED
 
@@ -126,6 +127,9 @@ class ring_attention:
             span = f"{levels.min():,.0f} to {levels.max():,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
             title = f"scores {span}"
             yield case(key, title, (1, 2, t, 4), 2, causal, stage="extremes", watched=False, levels=levels)
+        other = on_another_device(case("sizes", "the second of two ranks", (1, 2, 3, 4), 2, True, watched=False))
+        own = tuple(chunks[1] for chunks in other.args)
+        yield replace(other, args=own, probe="probes.ring_on_device")
 
     @holds("every rank calls exchange world_size − 1 times")
     def often(case, parts):
@@ -278,7 +282,7 @@ class ring_attention:
             ),
             patch(
                 HIDE,
-                "future = torch.ones(world_size * t, world_size * t, dtype=torch.bool).triu(1)\n"
+                "future = torch.ones(world_size * t, world_size * t, dtype=torch.bool, device=q.device).triu(1)\n"
                 "            scores = scores.masked_fill(future[rank * t:(rank + 1) * t, source * t:(source + 1) * t], -math.inf)",
             ),
             says="A tensor over all tokens was made (keys, values, scores or a mask); a rank should use one chunk at a time.",
@@ -325,7 +329,7 @@ class ring_attention:
         "RA19": mistake(
             patch(
                 HIDE,
-                "hidden = (columns > rows[:, None]) if source == rank else torch.full((t, t), source < rank)\n"
+                "hidden = (columns > rows[:, None]) if source == rank else q.new_full((t, t), source < rank, dtype=torch.bool)\n"
                 "            scores = scores.masked_fill(hidden, -math.inf)",
             ),
             says="The chunks of earlier ranks were hidden and those of later ranks were seen; it should be the other way round.",

@@ -1,12 +1,13 @@
 """Heads over ranks: each rank attends with its own heads, and one sum puts the parts together."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import UNTRIED, Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import scale_mistakes, softmax_by_hand
+from ...shared.library import on_another_device, scale_mistakes, softmax_by_hand
 from .. import readings
 from ..readings import OUTPUT
 
@@ -87,6 +88,14 @@ class tensor_parallel_attention:
         for key in ("elsewhere", "elsewhere again", "elsewhere once more"):
             title = "two ranks, and others on another machine, whose parts add up to the same"
             yield case(key, title, (1, 2, 6), 2, 2, watched=False, elsewhere=True)
+        shared = case("sizes", "one of two ranks with two heads each", (2, 3, 8), 4, 2, watched=False)
+        x, rows, columns = shared.args
+        yield replace(
+            on_another_device(shared),
+            args=(x, rows[0], columns[0]),
+            probe="probes.heads_on_device",
+            options={"num_local_heads": 2},
+        )
 
     @holds("every rank calls all_reduce exactly once")
     def once(case, parts):

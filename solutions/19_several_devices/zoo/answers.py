@@ -37,7 +37,7 @@ SHARD_RIGHT = [
     if rest:
         raise ValueError(f"{rest} heads are left over")
     d = proj_weight.shape[1]
-    owner = torch.arange(d) // (d // num_heads) // heads
+    owner = torch.arange(d, device=proj_weight.device) // (d // num_heads) // heads
     return qkv_weight[(owner == rank).repeat(3)], proj_weight[:, owner == rank]
 ''',
     '''from typing import NamedTuple
@@ -52,7 +52,7 @@ def head_shard(qkv_weight, proj_weight, num_heads, rank, world_size):
         raise ValueError("uneven")
     d = proj_weight.shape[0]
     w = d // world_size
-    qkv, proj = torch.empty(3 * w, d, dtype=qkv_weight.dtype), torch.empty(d, w, dtype=proj_weight.dtype)
+    qkv, proj = qkv_weight.new_empty(3 * w, d), proj_weight.new_empty(d, w)
     with torch.no_grad():
         for part in range(3):
             for i in range(w):
@@ -66,8 +66,8 @@ def head_shard(qkv_weight, proj_weight, num_heads, rank, world_size):
     if num_heads not in range(0, num_heads + 1, world_size):
         raise ValueError("uneven")
     width = proj_weight.shape[1] // world_size
-    own = torch.arange(rank * width, rank * width + width)
-    rows = (own + torch.tensor([[0], [1], [2]]) * proj_weight.shape[1]).flatten()
+    own = torch.arange(rank * width, rank * width + width, device=proj_weight.device)
+    rows = (own + torch.tensor([[0], [1], [2]], device=own.device) * proj_weight.shape[1]).flatten()
     return qkv_weight.index_select(0, rows).double(), proj_weight.T.index_select(0, own).double().T.contiguous()
 ''',
 ]
@@ -131,7 +131,7 @@ def tensor_parallel_attention(x, qkv_shard, proj_shard, num_local_heads, all_red
     qkv = torch.nn.functional.linear(x, qkv_shard)
     q, k, v = qkv.view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)
     att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-    mask = torch.tril(torch.ones(T, T)).bool()
+    mask = torch.tril(torch.ones(T, T, device=x.device)).bool()
     att = att.masked_fill(~mask, float("-inf"))
     att = torch.softmax(att, dim=-1)
     y = (att @ v).transpose(1, 2).contiguous().view(B, T, -1)
@@ -148,7 +148,7 @@ TENSOR_RIGHT = [
     for h in range(num_local_heads):
         q, k, v = (x @ part.chunk(num_local_heads)[h].T for part in rows)
         s = torch.einsum("bqd,bkd->bqk", q, k) / q.shape[-1] ** 0.5
-        s = s + torch.full((t, t), -math.inf, dtype=s.dtype).triu(1)
+        s = s + torch.full((t, t), -math.inf, dtype=s.dtype, device=s.device).triu(1)
         total = total + s.softmax(-1) @ v @ columns[h].T
     return all_reduce(tensor=total)
 ''',
@@ -172,7 +172,8 @@ TENSOR_RIGHT = [
     q, k, v = (x @ qkv_shard.t()).split(n, dim=2)
     heads = lambda z: z.reshape(B, T, num_local_heads, n // num_local_heads).transpose(1, 2)
     s = torch.matmul(heads(q), heads(k).transpose(2, 3)) / math.sqrt(n // num_local_heads)
-    s = torch.where(torch.arange(T)[:, None] >= torch.arange(T), s, torch.tensor(torch.finfo(s.dtype).min, dtype=s.dtype))
+    at = torch.arange(T, device=x.device)
+    s = torch.where(at[:, None] >= at, s, torch.tensor(torch.finfo(s.dtype).min, dtype=s.dtype, device=s.device))
     y = (torch.softmax(s, 3) @ heads(v)).transpose(1, 2).reshape(B, T, n)
     return all_reduce((y @ proj_shard.t()).flatten()).view(B, T, D)
 ''',
@@ -182,7 +183,7 @@ TENSOR_RIGHT = [
     output = torch.empty_like(x)
     q, k, v = torch.einsum("btd,shcd->sbhtc", x, qkv_shard.unflatten(0, (3, num_local_heads, -1)))
     scores = q.div(math.sqrt(q.shape[-1])) @ k.mT
-    scores[..., torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)] = -torch.inf
+    scores[..., torch.ones(t, t, dtype=torch.bool, device=x.device).triu(diagonal=1)] = -torch.inf
     weights = (scores - scores.logsumexp(-1, keepdim=True)).exp()
     output.copy_(all_reduce((weights @ v).movedim(1, 2).flatten(-2) @ proj_shard.mT))
     return output
@@ -330,7 +331,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
         src = (rank - i) % world_size
         hidden = None
         if causal:
-            pos = torch.arange(T)
+            pos = torch.arange(T, device=q.device)
             hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]
         now = _partial(q, k, v, hidden)
         state = now if state is None else _merge(state, now)
@@ -355,7 +356,7 @@ RING_RIGHT = [
             continue
         s = torch.einsum("bhqd,bhkd->bhqk", q, kv[0]) / math.sqrt(q.size(3))
         if causal and source == rank:
-            s = s + torch.full((T, T), float("-inf"), dtype=s.dtype).triu(1)
+            s = s + torch.full((T, T), float("-inf"), dtype=s.dtype, device=s.device).triu(1)
         new = torch.logsumexp(s, -1, keepdim=True)
         part = torch.exp(s - new) @ kv[1]
         if out is None:
@@ -368,10 +369,10 @@ RING_RIGHT = [
     '''def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     """In float64; the positions travel along; numerator and denominator are kept in one tensor."""
     t = q.shape[-2]
-    own = torch.arange(rank * t, rank * t + t)
+    own = torch.arange(rank * t, rank * t + t, device=q.device)
     keys, values, where = k.double(), v.double(), own.clone()
-    top = torch.full((*q.shape[:-1], 1), -math.inf, dtype=torch.float64)
-    sums = torch.zeros(*q.shape[:-1], q.shape[-1] + 1, dtype=torch.float64)
+    top = q.new_full((*q.shape[:-1], 1), -math.inf, dtype=torch.float64)
+    sums = torch.zeros(*q.shape[:-1], q.shape[-1] + 1, dtype=torch.float64, device=q.device)
     left = world_size
     while left > 0:
         scores = q.double().matmul(keys.mT).div(q.shape[-1] ** 0.5)
@@ -390,6 +391,7 @@ RING_RIGHT = [
 def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     """The next chunk travels while this one is used."""
     t, d = q.shape[-2:]
+    at = torch.arange(t, device=q.device)
     m = l = o = None
     with ThreadPoolExecutor(1) as pool:
         for step in range(world_size):
@@ -397,7 +399,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
             s = q @ k.mT / math.sqrt(d)
             if causal:
                 gap = (rank - (rank - step) % world_size) * t
-                s = s.masked_fill(torch.arange(t)[:, None] + gap < torch.arange(t), -math.inf)
+                s = s.masked_fill(at[:, None] + gap < at, -math.inf)
             if m is None:
                 m = s.amax(-1, keepdim=True)
                 p = (s - m).exp()
@@ -413,7 +415,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     '''def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     """Query by query and key by key in each chunk, item by item; the sums are filled in place."""
     B, H, t, d = q.shape
-    m, l, o = torch.full((B, H, t), -1e30, dtype=q.dtype), torch.zeros(B, H, t, dtype=q.dtype), torch.zeros_like(q)
+    m, l, o = q.new_full((B, H, t), -1e30), q.new_zeros(B, H, t), torch.zeros_like(q)
     source = rank
     for step in range(world_size):
         for j in range(t):
@@ -444,9 +446,10 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
             yield there
 
     t, acc = q.shape[2], [None, 0, 0]
+    at = torch.arange(t, device=q.device)
     for source, keys, values in chunks():
         scores = (q.unsqueeze(3) * keys.unsqueeze(2)).sum(-1) * q.shape[3] ** -0.5
-        visible = torch.ones(t, t, dtype=torch.bool) if not causal else (torch.arange(t) + rank * t)[:, None] >= torch.arange(t) + source * t
+        visible = (at + rank * t)[:, None] >= at + source * t if causal else torch.ones(t, t, dtype=torch.bool, device=q.device)
         scores = scores.masked_fill(~visible, -math.inf)
         top = scores.amax(-1, keepdim=True)
         if acc[0] is not None:
@@ -461,7 +464,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     """Keys and values side by side, received first and used afterwards; a tuple is sent that is changed once it has arrived."""
     d = q.shape[-1]
     now = torch.cat((k, v), dim=-1)
-    rows = torch.arange(q.shape[-2]) + rank * q.shape[-2]
+    rows = torch.arange(q.shape[-2], device=q.device) + rank * q.shape[-2]
     m, l, o = q.new_full((*q.shape[:-1], 1), -math.inf), 0, 0
     for step in range(world_size):
         sent = now.clone()
@@ -469,7 +472,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
         sent.zero_()
         s = q @ now[..., :d].mT / math.sqrt(d)
         if causal:
-            columns = torch.arange(q.shape[-2]) + (rank - step) % world_size * q.shape[-2]
+            columns = torch.arange(q.shape[-2], device=q.device) + (rank - step) % world_size * q.shape[-2]
             s[..., columns > rows.unsqueeze(-1)] = -math.inf
         new = torch.maximum(m, s.amax(-1, keepdim=True))
         p, c = torch.exp(s - new), torch.exp(m - new)
@@ -488,7 +491,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
         if not causal or owner <= rank:
             s = q @ k.mT / math.sqrt(q.shape[-1])
             if causal and owner == rank:
-                s = s.masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
+                s = s.masked_fill(torch.ones(n, n, device=q.device).triu(1).bool(), -math.inf)
             outs.append(s.softmax(-1) @ v)
             lses.append(s.logsumexp(-1))
         if step < world_size - 1:
@@ -530,7 +533,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     + """
 def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     t, state, now = q.shape[2], None, (k, v)
-    at = torch.arange(t)
+    at = torch.arange(t, device=q.device)
     for i in range(1, world_size + 1):
         now = exchange(now) if i < world_size else (k, v)
         hidden = (rank - i) % world_size * t + at > (rank * t + at)[:, None] if causal else None
@@ -543,7 +546,7 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     + """
 def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     t, state = q.shape[2], None
-    at = torch.arange(t)
+    at = torch.arange(t, device=q.device)
     for i in range(world_size):
         coming = exchange((k, v)) if i < world_size - 1 else (k, v)
         flipped = k.mT
@@ -657,7 +660,7 @@ RING_WRONG = [
     (
         "RA12",
         _RING.replace(
-            "pos = torch.arange(T)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
+            "pos = torch.arange(T, device=q.device)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
             "whole = torch.ones(world_size * T, world_size * T).triu(1).bool()\n            hidden = whole[rank * T:(rank + 1) * T, src * T:(src + 1) * T]",
         ),
     ),
@@ -858,4 +861,25 @@ WRONG["head_shard"] += [
     return torch.cat([q[mine], k[mine], v[mine]]), proj_weight[:, (world_size - 1 - rank) * n : (world_size - rank) * n].clone()
 """,
     ),
+]
+
+# what is made lies on the CPU
+WRONG["head_shard"] += [
+    ("DT4", SHARD_RIGHT[5].replace(", device=proj_weight.device", "").replace(", device=own.device", "")),
+    (
+        "DT4",
+        SHARD_RIGHT[4]
+        .replace("qkv_weight.new_empty(", "torch.empty(")
+        .replace("proj_weight.new_empty(", "torch.empty("),
+    ),
+]
+WRONG["tensor_parallel_attention"] += [
+    ("DT4", TENSOR_RIGHT[3].replace(", device=x.device", "").replace(", device=s.device", "")),
+    ("DT4", _TENSOR.replace(", device=x.device", "")),
+    ("DT4", TENSOR_RIGHT[1].replace(", device=s.device", "")),
+]
+WRONG["ring_attention"] += [
+    ("DT4", _RING.replace(", device=q.device", "")),
+    ("DT4", RING_RIGHT[1].replace(", device=s.device", "")),
+    ("DT4", _PARTS.replace("torch.ones(n, n, device=q.device).triu(1)", "torch.ones(n, n).triu(1)")),
 ]
