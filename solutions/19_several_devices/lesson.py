@@ -395,29 +395,6 @@ if passed(ring_attention):
 # A published ring merged chunks by log(1 + exp(new − old)), where old and new are the logarithms of two such sums. Where a later chunk's
 # scores lie far higher, the exponential overflows (zhuzilin/ring-flash-attention#30; repaired since). So your check tried scores near
 # 10,000.
-#
-# ## When sending costs no time
-#
-# A device can send and compute at the same time: while it works on one chunk, the next one is on its way. Sending is hidden if it takes no
-# longer than a step computes. For a chunk of T_local tokens, unmasked, with two bytes a number:
-#
-# - computing takes 4 · T_local² · d_model operations, for scores and weighted values;
-# - the keys and values are 4 · T_local · d_model bytes.
-#
-# That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
-# the link's bytes a second** (Liu et al. 2023, section 3). An H100 does up to 989 · 10¹² operations a second in 16 bits.
-# **NVLink**, its direct link to other GPUs in the machine, carries 450 GB/s each way (NVIDIA, *H100 Tensor Core GPU Datasheet*: 900 both
-# ways). With a network adapter of 400 gigabits a second for each GPU, as in NVIDIA's DGX H100, 50 GB/s go to other machines:
-
-# %% role="demo" tags=["nbval-check-output"]
-for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
-    print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
-tokens_each = 10**6 // 16  # our text over sixteen ranks
-kept_gb, scores_gb, weights_gb = 98 / 16, 96 * tokens_each**2 * 2 / 1e9, 350 / 8  # of a rank: of 98 GB, in 96 heads, of GPT-3 over eight
-
-# %% [markdown]
-# Sixteen ranks of our text have {{ tokens_each:,; it > 39560 }} each: enough even where a causal mask halves the work of each
-# step. Our `exchange` hides nothing, since it waits. A real ring starts it, computes, and then waits.
 
 # %% [markdown]
 # ## For real
@@ -557,12 +534,35 @@ if passed(ring_attention) and dist.is_available():
 
 # %% [markdown]
 # The same output, from processes that share no memory. What has to be *kept* is divided: each of sixteen ranks keeps
-# {{ kept_gb:.0f; it < 80 }} of a block's 98 GB. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
-# {{ scores_gb:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
-# {{ weights_gb:.0f; it < 80 }} of GPT-3's 350 GB on each.
+# {{ 98 / 16:.0f; it < 80 }} of a block's 98 GB. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
+# {{ 96 * (10**6 // 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
+# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each.
 #
 # All this was the forward pass. In the backward pass the cut by heads needs one more all-reduce, of the gradient of x (Shoeybi et al.
 # 2019, section 3). In the ring the gradients of keys and values travel with these: twice as much in each exchange.
+
+# %% [markdown]
+# ## Further: when sending costs no time
+#
+# A device can send and compute at the same time: while it works on one chunk, the next one is on its way. Sending is hidden if it takes no
+# longer than a step computes. For a chunk of T_local tokens, unmasked, with two bytes a number:
+#
+# - computing takes 4 · T_local² · d_model operations, for scores and weighted values;
+# - the keys and values are 4 · T_local · d_model bytes.
+#
+# That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
+# the link's bytes a second** (Liu et al. 2023, section 3). An H100 does up to 989 · 10¹² operations a second in 16 bits.
+# **NVLink**, its direct link to other GPUs in the machine, carries 450 GB/s each way (NVIDIA, *H100 Tensor Core GPU Datasheet*: 900 both
+# ways). With a network adapter of 400 gigabits a second for each GPU, as in NVIDIA's DGX H100, 50 GB/s go to other machines:
+
+# %% role="demo" tags=["nbval-check-output"]
+for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
+    print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
+tokens_each = 10**6 // 16  # our text over sixteen ranks
+
+# %% [markdown]
+# Sixteen ranks of our text have {{ tokens_each:,; it > 39560 }} each: enough even where a causal mask halves the work of each
+# step. Our `exchange` hides nothing, since it waits. A real ring starts it, computes, and then waits.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
@@ -692,8 +692,6 @@ assert balanced == 2
 # - Heads meet only in `proj`, a sum over heads: cut the weights by heads, add once. That sends 2(N − 1)/N of the output per rank.
 # - Partial results merge in any order, so keys can come chunk by chunk; positions count in the whole text. That sends (N − 1)/N of the
 #   keys and values.
-# - Sending is hidden where a chunk has at least (operations a second) / (bytes a second) tokens.
-#
 # | on one of N ranks | shape |
 # |---|---|
 # | qkv_shard; proj_shard | (3 · d_model / N, d_model); (d_model, d_model / N) |
