@@ -419,19 +419,33 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
 
 def ring_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of the second of two ranks, alone; args: q, k and v, its chunks."""
-    exchange = _stand_in(lambda tensors: tuple(tensors))
-    return device_parts(lambda q, k, v, **more: function(q, k, v, 1, 2, exchange, **more), run)
+    return _alone_on_device(lambda q, k, v, exchange, **more: function(q, k, v, 1, 2, exchange, **more), Ring, run)
 
 
 def heads_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of one rank, alone; args: x and its shards. options: num_local_heads."""
-    heads, all_reduce = run.options["num_local_heads"], _stand_in(lambda tensor: tensor)
-    return device_parts(lambda x, qkv, proj: function(x, qkv, proj, heads, all_reduce), run)
+    heads = run.options["num_local_heads"]
+    return _alone_on_device(lambda x, qkv, proj, all_reduce: function(x, qkv, proj, heads, all_reduce), Sum, run)
 
 
-def _stand_in(collective: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A collective for one rank: what comes is what went, which lies where that lay. As in `Group`, it shows no closure."""
-    return _lru_cache_wrapper(collective, 0, False, None)
+def _alone_on_device(act: Callable[..., Any], group: type[Group], run: Run) -> dict[str, Any]:
+    """`device_parts` of one rank, whose collective gives back what it is given, which lies where that lay."""
+
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        calls = iter(range(MOST_CALLS))
+
+        def collective(*given: Any, **named: Any) -> Any:
+            if next(calls, None) is None:
+                raise Released
+            (one,) = (*given, *named.values())
+            return tuple(one) if group is Ring else one
+
+        return act(*args, _lru_cache_wrapper(collective, 0, False, None), **kwargs)
+
+    try:
+        return device_parts(alone, run)
+    except Released:
+        raise ContractError(f"{group.name} was called without end.") from None
 
 
 def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:
