@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from grader.util.records import STORED_NOT
+from grader.util.records import NOT_STORED
 
 Status = Literal[
     "passed", "failed", "error", "timeout", "memory", "forbidden", "not_started", "missing", "could_not_grade"
@@ -17,7 +17,7 @@ Status = Literal[
 
 
 Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
-SET_LATER = STORED_NOT  # when all reports are put together
+SET_LATER = NOT_STORED  # when all reports are put together
 FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 
 

@@ -22,7 +22,7 @@ from grader.room.message import Event, MessageError
 from grader.util.files import json_object, write_atomically
 from grader.util.records import decoded
 
-DURATION_S = 12 * 3600.0  # a workshop's day; who forgot to leave is out of the room next week
+DURATION_S = 12 * 3600.0  # a workshop's day: a learner who forgets to leave is out by next week
 JOIN_TIMEOUT_S = 6.0
 LEAVE_S = 2.0  # that leave() waits for the room to hear of it
 EXAMPLE = 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")'

@@ -1,6 +1,6 @@
 """Dataclasses and named tuples as JSON has them, and back: what comes back is of the types that their fields name, or an error.
 
-A dataclass is an object with its fields, a named tuple a list; a field with STORED_NOT as its metadata is left out, and has its default.
+A dataclass is an object with its fields, a named tuple a list; a field with NOT_STORED as its metadata is left out, and has its default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-STORED_NOT = {"stored": False}
+NOT_STORED = {"stored": False}
 
 
 def encoded(value: Any) -> Any:
@@ -69,5 +69,5 @@ def decoded(kind: Any, data: Any) -> Any:
 @cache
 def _types(kind: Any) -> dict[str, Any]:
     """The fields of a record that are stored, with their types."""
-    left_out = {field.name for field in (fields(kind) if is_dataclass(kind) else ()) if field.metadata == STORED_NOT}
+    left_out = {field.name for field in (fields(kind) if is_dataclass(kind) else ()) if field.metadata == NOT_STORED}
     return {name: each for name, each in get_type_hints(kind).items() if name not in left_out}

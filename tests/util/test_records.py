@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from grader.util.records import STORED_NOT, decoded, encoded
+from grader.util.records import NOT_STORED, decoded, encoded
 
 
 class Point(NamedTuple):
@@ -25,7 +25,7 @@ class Drawing:
     names: frozenset[str] = frozenset()
     places: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     color: Literal["red", "blue"] = "red"
-    note: str = field(default="", metadata=STORED_NOT)
+    note: str = field(default="", metadata=NOT_STORED)
 
 
 DRAWING = Drawing((Point(1, "a"), Point(2)), True, float("inf"), frozenset("bc"), {"here": (3, 0.5)})
