@@ -137,7 +137,7 @@ def head_shard(qkv_weight: Tensor, proj_weight: Tensor, num_heads: int, rank: in
     """One rank's share of the weights of a `CausalMultiHeadAttention`: its contiguous heads, in memory of their own.
 
     qkv_weight: (3 * d_model, d_model), the rows of q, then of k, then of v. proj_weight: (d_model, d_model).
-    Returns: qkv_shard (3 * d_model / world_size, d_model), proj_shard (d_model, d_model / world_size).
+    Returns: qkv_shard (3 * d_model / world_size, d_model), proj_shard (d_model, d_model / world_size), on the weights' device.
     Raises:  ValueError where num_heads is not divisible by world_size.
     """
     # region solution
@@ -169,7 +169,7 @@ def tensor_parallel_attention(x: Tensor, qkv_shard: Tensor, proj_shard: Tensor, 
 
     x: (B, T, d_model), the same on every rank. qkv_shard, proj_shard: as `head_shard` gives them.
     all_reduce(tensor): the sum of this tensor over all ranks, a new tensor; every rank calls it once.
-    Returns: (B, T, d_model), the same on every rank: what the whole module gives.
+    Returns: (B, T, d_model), the same on every rank: what the whole module gives. All tensors on the way lie on the device of x.
     """
     # region solution
     q, k, v = (
@@ -316,7 +316,8 @@ def merge_partial(a, b):
 #
 # `exchange(tensors)` gives a tuple of tensors to the next rank and returns the tuple that the rank before gave. Every rank calls it
 # exactly world_size − 1 times. All chunks have one length. Keys are never collected: **no tensor has more than T_local keys for
-# each item and head.** Scores may be as large as ±10,000, q, k and v stay as they are, and ready-made attention is not allowed.
+# each item and head.** Scores may be as large as ±10,000, q, k and v stay as they are, what you make
+# lies on their device, and ready-made attention is not allowed.
 
 # %% role="exercise" exercise="ring_attention"
 def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, exchange, causal: bool = False) -> Tensor:
@@ -326,7 +327,7 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, 
     exchange(tensors): gives a tuple of tensors to the next rank, and returns what the rank before gave; every rank calls it
         world_size − 1 times.
     causal: query i sees key j where j ≤ i, as positions in the whole sequence.
-    Returns: (B, H, T_local, d).
+    Returns: (B, H, T_local, d), on the device of q, as all tensors on the way.
     Source:  Liu, Zaharia and Abbeel 2023, "Ring Attention".
     """
     # region solution
