@@ -88,7 +88,7 @@ SQUARE = (
 
 
 class NoTable(ContractError):
-    """An array came back that is no table of scores, or too large a one."""
+    """What came back is no matrix of scores, or too large a one."""
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:
