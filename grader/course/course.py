@@ -3,7 +3,7 @@
 ROOT/solutions/NN_name/       a lesson: lesson.py (its source), lesson.toml (its title, question and outcome),
                               exercises/NAME.py (specifications), probes*.py, figures.py, zoo/ (answers for the tests)
 ROOT/solutions/shared/        what several lessons share: mistakes/, figures/, data/ and any module
-ROOT/solutions/course.toml    the course's title, and the former names of what has moved; may be missing
+ROOT/solutions/course.toml    the course's title, and the former names of lessons and mistakes; may be missing
 ROOT/solutions/index.json     what the lessons hold, written by `grader build`; may be missing
 ROOT/notebooks/               what learners open, written by `grader build`, and glossary.md
 """
@@ -74,7 +74,10 @@ class Course:
         problems = list(folder_problems(root))
         if not problems:
             try:
-                about = tomllib.loads(_text(self.solutions / "course.toml"))
+                self.about = about = tomllib.loads(_text(self.solutions / "course.toml"))
+                self.title: str = about.get("title", root.name)
+                self.renamed: dict[str, str] = about.get("renamed", {})
+                self.former_ids: dict[str, str] = about.get("former_ids", {})
                 self._read_index(json.loads(_text(self.index_path) or "null") or index.gather(self))
             except tomllib.TOMLDecodeError as error:
                 problems = [f"{self.solutions / 'course.toml'}: {error}."]
@@ -84,9 +87,6 @@ class Course:
                 problems = [f"{self.index_path}: {error}; write it anew with `grader build`."]
         if problems:
             raise InputError("\n".join(problems))
-        self.title: str = about.get("title", root.name)
-        self.renamed: dict[str, str] = about.get("renamed", {})
-        self.about = about
 
     def __reduce__(self) -> Any:
         return open_course, (str(self.root),)  # another process opens the folder itself
@@ -216,7 +216,8 @@ class Course:
         return {**own, **{text.id: text for text in outcome_texts.TEXTS if text.id not in own}}
 
     def mistake_text(self, id: str) -> MistakeText:
-        """What is said of a mistake; lessons' own texts are found too. Raises: KeyError for an unknown id."""
+        """What is said of a mistake, also by a former id of it; lessons' own texts are found too. Raises: KeyError for an unknown id."""
+        id = self.former_ids.get(id, id)
         if id not in self.shared_texts():
             own = (text for name in self.nearest_lessons() for text in self.lesson(name).texts if text.id == id)
             if text := next(own, None):
@@ -228,7 +229,7 @@ class Course:
         return sorted(self.lessons(), key=lambda name: f"{self.package}.{name}" not in sys.modules)
 
     def mistake_ids(self) -> tuple[str, ...]:
-        """Every id that has a text; imports all lessons."""
+        """Every id that has a text, without former ones; imports all lessons."""
         own = (text.id for name in self.lessons() for text in self.lesson(name).texts)
         return tuple(dict.fromkeys([*self.shared_texts(), *own]))
 

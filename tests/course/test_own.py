@@ -130,6 +130,11 @@ def _copied_under_another_exercise(mine: Path, name: str) -> None:
     path.write_text(path.read_text().replace("Each column was centered", "Every column was centered"))
 
 
+def _with_former_ids(mine, **former):
+    lines = (f'{old} = "{now}"' for old, now in former.items())
+    (mine / "solutions" / "course.toml").write_text("\n".join(["[former_ids]", *lines]))
+
+
 BAD = {
     "no folder": (lambda mine: mine.rename(mine.with_name("other")), "there is no such folder."),
     "no lesson": (
@@ -173,11 +178,26 @@ BAD = {
         lambda mine: _copied_under_another_exercise(mine, "91_again"),
         "solutions/91_again/exercises/center_again.py: CR1 is a mistake of solutions/90_center/exercises/center_rows.py, too;",
     ),
+    "a former id that is a mistake's": (
+        lambda mine: _with_former_ids(mine, CR1="CR2"),
+        "solutions/course.toml: CR1 is a mistake of solutions/90_center/exercises/center_rows.py, and so no former id.",
+    ),
+    "a former id of no mistake": (
+        lambda mine: _with_former_ids(mine, CR8="CR9"),
+        "solutions/course.toml: CR9, of which CR8 is a former id, is no mistake.",
+    ),
     "a number twice": (
         lambda mine: _copied(mine, "90_again"),
         "90_again and 90_center have the same number; each lesson needs its own.",
     ),
 }
+
+
+def test_a_mistake_is_known_by_its_former_id(mine, capsys):
+    _with_former_ids(mine, CR8="CR1")
+    assert main(["explain", "cr8", "--course", str(mine)]) == 0
+    assert capsys.readouterr().out.startswith("CR1: ")
+    assert main(["explain", "CR7", "--course", str(mine)]) == 2
 
 
 @pytest.mark.parametrize("kind", BAD)
