@@ -15,9 +15,11 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from grader.course import references
+from grader.course.stubs import digest
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
-from grader.source.definitions import called_name, defined_names, normalize, parse
+from grader.source.definitions import called_name, changed_definitions, defined_names, normalize, parse
 from grader.source.magics import without_magics
 from grader.source.scopes import IMPORTS, imported, names_of
 from grader.util.words import ELSEWHERE
@@ -48,12 +50,13 @@ class StaleDefinition:
 class Absence:
     """A name of the kernel that grading has not. why: what became of it, for a learner; graded: what grading has instead.
 
-    deleted: whether that is because no cell defines it any more.
+    deleted: whether that is because no cell defines it any more; edited: because a cell of the lesson's own was changed.
     """
 
     why: str
     graded: Any = NOTHING
     deleted: bool = False
+    edited: bool = False
 
 
 class CellHistory:
@@ -88,7 +91,7 @@ class CellHistory:
         taken = reach.names_taken(text)
         defines = defined_names(without_magics(text)) | taken.keys()
         failure = failure_from(error) if error is not None else None
-        absences = self._absences(text, taken, namespace)
+        absences, edited = self._absences(text, taken, namespace), _edited(text, cell_id or "")
         for name, earlier_value in self._before.items():
             replaced = namespace.get(name, NOTHING) is not earlier_value
             earlier = self._absent_before.get(name)
@@ -99,6 +102,8 @@ class CellHistory:
                 if name in absences:
                     graded = earlier.graded if earlier is not None else earlier_value if replaced else NOTHING
                     self.absences[name] = Absence(absences[name], graded)
+                elif name in edited:
+                    self.absences[name] = edited[name]
             elif earlier is not None:
                 self.absences[name] = earlier
             # A module is the same whichever cell imported it.
@@ -184,6 +189,25 @@ def _not_graded() -> frozenset[str]:
     """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
     cells = (cell for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
     return frozenset(normalize(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
+
+
+@cache
+def _given_cells() -> dict[str, tuple[str, str]]:
+    """The lesson and the text of each cell that lessons give, by the cell's id in a notebook."""
+    cells = ((lesson, cell) for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
+    return {f"given-{digest(cell.text)}": (lesson, cell.text) for lesson, cell in cells if cell.role == "given"}
+
+
+def _edited(text: str, cell_id: str) -> dict[str, Absence]:
+    """The functions and classes of a given cell that a learner has changed in it: grading runs that cell as it was handed out."""
+    lesson, original = _given_cells().get(cell_id, ("", "")) if cell_id.startswith("given-") else ("", "")
+    changed = changed_definitions(text, original)
+    course = references.namespace(kernel_course(), lesson) if changed else {}
+    why = "was changed in a cell of the lesson's own, which grading runs as it was handed out, and so did this check."
+    return {
+        name: Absence(f"{why} Write a version of yours in a cell of its own.", course[name], edited=True)
+        for name in changed
+    }
 
 
 def _is_payoff(statement: ast.stmt) -> bool:

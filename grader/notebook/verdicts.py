@@ -49,7 +49,7 @@ def last(target: Target) -> Any:
 
 def _key(target: Target) -> object:
     """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
-    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if history.is_absent(name)]
+    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if name in history.absences]
 
 
 def current_lesson() -> str | None:
@@ -188,6 +188,12 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     files = [] if unsaid else reach.imported_files(target.obj, *names.values())
     absent = [f"`{name}` {history.absences[name].why}" for name in unsaid]
     absent += [f"{target.name} imports `{file}`. {reach.ABSENT}" for file in files]
+    edited = [
+        f"`{name}` {history.absences[name].why}"
+        for name in names
+        if name in history.absences and history.absences[name].edited
+    ]
+    verdict = replace(verdict, details=(*verdict.details, *edited))
     if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     if absent:  # it came to an end without that

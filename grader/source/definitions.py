@@ -109,3 +109,16 @@ def used_names(text: str) -> frozenset[str]:
         return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+
+
+def changed_definitions(text: str, original: str) -> list[str]:
+    """The functions and classes of a cell's original text that its text defines in another way."""
+    theirs, own = (
+        {
+            one.name: ast.dump(one)
+            for one in (tree.body if tree else ())
+            if isinstance(one, (ast.FunctionDef, ast.ClassDef))
+        }
+        for tree in map(parse, (text, original))
+    )
+    return [name for name in own if theirs.get(name, own[name]) != own[name]]

@@ -19,7 +19,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.source.definitions import defined_names, first_line, normalize, parse, used_names
+from grader.source.definitions import changed_definitions, defined_names, first_line, normalize, parse, used_names
 from grader.source.dependencies import Effects
 from grader.source.magics import file_run, without_magics
 from grader.source.scopes import names_of
@@ -200,7 +200,7 @@ class _Overlay:
             if added:
                 self._own(cell, added)
             if at is not None:
-                changed = self._changed_definitions(text, self.pristine.cells[at].text)
+                changed = [f"`{name}`" for name in changed_definitions(text, self.pristine.cells[at].text)]
                 ways = ["followed by the lines that were added"] * bool(added)
                 ways += [f"with its own {' and '.join(changed)}"] * bool(changed)
                 if ways:
@@ -280,18 +280,6 @@ class _Overlay:
             added |= names.binds - self.pristine.given_names
             kept[first : first + len(written)] = written
         return "\n".join(kept) if any(kept) else ""
-
-    def _changed_definitions(self, text: str, pristine: str) -> list[str]:
-        """The functions and classes of a given cell that a learner has changed."""
-        theirs, own = (
-            {
-                one.name: ast.dump(one)
-                for one in (tree.body if tree else ())
-                if isinstance(one, (ast.FunctionDef, ast.ClassDef))
-            }
-            for tree in map(parse, (text, pristine))
-        )
-        return [f"`{name}`" for name in own if theirs.get(name, own[name]) != own[name]]
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -13,6 +14,7 @@ from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.notebook import cell_output, reach, verdicts, workspace
 
+LATER = "03_scaled_dot_product_attention"
 IMPORTS = (
     "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
 )
@@ -689,3 +691,40 @@ def test_what_the_code_reads_and_did_not_need_is_no_headline(cells):
     cells.delete("h")
     said = cells.run("check(softmax_rows)")
     assert "--- Expected: each row of weights sums to 1." in said and "`largest` is defined in no cell any more" in said
+
+
+def test_a_changed_definition_of_the_lessons_own_is_not_judged_and_told(cells, tmp_path):
+    """Grading lays the course's cell there again: so does a check, and says why the learner's own version made no difference."""
+    notebook = json.loads(json.dumps(open_course().pristine(LATER)))
+    given = next(cell for cell in notebook["cells"] if "def softmax(" in "".join(cell["source"]))
+    exercise = next(cell for cell in notebook["cells"] if cell["id"] == "exercise-scaled_dot_product_attention")
+    changed = "".join(given["source"]).replace("exps / exps.sum(axis=-1, keepdims=True)", "exps / exps.sum()")
+    answer = (
+        "def scaled_dot_product_attention(q, k, v):\n"
+        "    weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))\n    return weights @ v, weights\n"
+    )
+    cells.run(changed, given["id"])
+    cells.run(answer, exercise["id"])
+    assert cells.run("check(scaled_dot_product_attention)").startswith("PASSED")
+    answer = answer.replace("np.sqrt(q.shape[-1])", "q.shape[-1]")
+    cells.run(answer, exercise["id"])
+    told = cells.run("check(scaled_dot_product_attention)")
+    assert "`softmax` was changed in a cell of the lesson's own" in told and "SD2" in told
+    given["source"], exercise["source"] = changed, answer
+    path = tmp_path / f"{LATER}.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    graded = {v.exercise: v for v in grade_submission(open_course(), path).lessons[0].verdicts}
+    assert graded["scaled_dot_product_attention"].mistakes == ("SD2",)
+    cells.run(
+        "".join(given["source"]).replace("exps / exps.sum()", "exps / exps.sum(axis=-1, keepdims=True)"), given["id"]
+    )
+    assert "was changed" not in cells.run("check(scaled_dot_product_attention)")
+
+
+def test_a_version_of_ones_own_in_a_cell_of_its_own_is_judged(cells):
+    cells.run(course_cell(LATER, "def softmax("), "given-1")
+    cells.run("def softmax(scores):\n    return np.exp(scores) / np.exp(scores).sum()", "mine")
+    cells.run(
+        "def scaled_dot_product_attention(q, k, v):\n    weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))\n    return weights @ v, weights"
+    )
+    assert "PASSED" not in cells.run("check(scaled_dot_product_attention)")
