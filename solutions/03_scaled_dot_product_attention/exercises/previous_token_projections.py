@@ -78,23 +78,8 @@ class previous_token_projections:
             why="""With w_q and w_k both multiples of the identity, q_i · k_j is large for i = j. The query of token i has to be the
             key of token i − 1.""",
         ),
-        "PT5": mistake(
-            patch("gap * math.sqrt(t) *", "gap *"),
-            says="The dot products were made as large as the scaled scores should be; multiply by √d_k, since attention divides by it.",
-            why="""The score that softmax sees is q · k / √d_k. For a scaled score of s the dot product has to be s · √d_k. With d_k = t
-            the shortfall grows with the number of tokens.""",
-        ),
-        "PT6": mistake(
-            patch("gap * math.sqrt(t)", "gap / math.sqrt(t)"),
-            says="The dot products were divided by √d_k, as attention will do once more; multiply by √d_k to make up for it.",
-            why="""The score that softmax sees is q · k / √d_k. To make up for that division the projections are multiplied by √d_k.""",
-        ),
-        "PT7": mistake(
-            patch("(t - 1) * share", "share"),
-            says="The score was made large enough against one other token; it should be large enough against all t − 1.",
-            why="""The weight is e^s / (e^s + t − 1): each of the other t − 1 tokens adds e⁰ = 1 to the sum. So
-            e^s = share · (t − 1) / (1 − share). Without the t − 1 the result is right for two tokens and too small for more.""",
-        ),
+        "QF2": (patch("gap * math.sqrt(t) *", "gap *"), patch("gap * math.sqrt(t)", "gap / math.sqrt(t)")),
+        "QF4": patch("(t - 1) * share", "share"),
         "PT8": mistake(
             *(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),
             says="The right tokens get the largest weight, but the size of the projections is fixed, which is enough only for some shares "

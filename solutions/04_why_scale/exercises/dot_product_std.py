@@ -120,15 +120,15 @@ class dot_product_std:
             why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
             of that, √d_k: with d_k = 64 it is 8, not 64.""",
         ),
-        "WS3": mistake(
-            patch("dots.std()", "np.abs(dots).mean()"),
-            says="The mean size of the dot products came back; their standard deviation is asked for.",
-            why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64.",
-        ),
         "WS4": mistake(
             patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
-            says="The dot products were divided by √d_k first, so the result is near 1 for every d_k; measure them unscaled.",
-            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what it should show.",
+            patch("sum(axis=-1)", "mean(axis=-1)"),
+            patch("dots.std()", "(dots / d_k).std()"),
+            says="""The dot products were divided by √d_k or d_k, or a mean was taken in their place; measure the sums
+            themselves, unscaled.""",
+            why="""The experiment shows what happens without the scale: with d_k = 64 the sums spread by 8. Divided by √d_k
+            they spread by 1 for every d_k, which removes what the experiment should show. Divided by d_k a sum is a mean,
+            whose standard deviation is 1/√d_k, ⅛.""",
         ),
         "WS5": mistake(
             patch("q * k", "q * q"),
@@ -142,13 +142,6 @@ class dot_product_std:
             says="The single products were measured; sum them over d_k first.",
             why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k.",
         ),
-        "WS35": mistake(
-            patch("sum(axis=-1)", "mean(axis=-1)"),
-            patch("dots.std()", "(dots / d_k).std()"),
-            says="The sums were divided by d_k, or a mean was taken in their place; measure the sums themselves, the dot products.",
-            why="""A dot product is the sum of d_k products. Divided by d_k it is their mean, whose standard deviation is 1/√d_k: with
-            d_k = 64 it is ⅛, not 8.""",
-        ),
         "WS40": mistake(
             patch("dots.std()", "(dots.std() / np.sqrt(n_samples))"),
             patch("dots.std()", "(dots.std(ddof=1) / np.sqrt(n_samples))"),
@@ -156,23 +149,13 @@ class dot_product_std:
             why="""The standard error says how far the *mean* of the dot products strays, and more samples make it smaller. How far the dot
             products themselves spread does not depend on how many are measured.""",
         ),
-        "WS7": mistake(
-            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
-            says="The numbers come from a generator made inside the function; draw them from rng.",
-            why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed
-            returns the same figure every time, and the spread of repeated runs looks like 0.""",
-        ),
         "WS8": mistake(
             drawn(f"np.random.{DRAWN}"),
-            says="The numbers come from NumPy's global generator; draw them from rng.",
+            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
+            says="The numbers come from NumPy's global generator, or from one made inside the function; draw them from rng.",
             why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so the figure
-            depends on what ran before. With rng passed in, the same state gives the same figure.""",
-        ),
-        "WS13": mistake(
-            patch("q = rng", "n_samples = 1000\n    q = rng"),
-            says="n_samples is never used: a fixed number of pairs was drawn; draw n_samples pairs.",
-            why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend
-            less time nor get a sharper figure.""",
+            depends on what ran before. A generator made inside with a fixed seed returns the same figure every time, and the
+            spread of repeated runs looks like 0. With rng passed in, the caller can repeat or vary the experiment.""",
         ),
         "WS29": mistake(
             patch("axis=-1", "axis=0"),

@@ -81,12 +81,7 @@ class linear_from_numpy:
             why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
             of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).""",
         ),
-        "NT26": mistake(
-            patch("bias=False, ", ""),
-            says="A layer has a bias, but x @ w has none; pass `bias=False`.",
-            why="""`nn.Linear` has a bias by default. Drawn at random, it shifts every output by the same vector, and a
-            zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves.""",
-        ),
+        "PJ2": patch("bias=False, ", ""),
         "NT2": mistake(
             assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
             says="The layer shares memory with the array, so a change of one changes the other; copy the numbers.",

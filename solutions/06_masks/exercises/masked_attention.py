@@ -210,19 +210,17 @@ class masked_attention:
         scores = scores.masked_fill(hidden, lowest)""",
         )
         + UNZEROED,
-        "MA8": mistake(
-            patch(HIDE, "pass") + UNZEROED,
-            says="Every query sees every key, as if there were no mask; hide the keys that the mask does not allow.",
-            why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
-            answer from the next position: its loss falls close to 0, but the text that it generates is nonsense.""",
-        ),
-        "MA12": mistake(
+        "MA8": patch(HIDE, "pass") + UNZEROED,
+        "MA32": mistake(
+            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
             patch(
                 ZERO,
                 "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)",
             ),
-            says="The output of an empty row was set to zeros, but its weights were not; they should be zeros, too.",
-            why="Weights of an empty row show attention that never happened. Set the weights to 0, and the output made of them is 0.",
+            says="A row that sees no key is 0 in one of output and weights alone; both should be.",
+            why="""Filled with one finite number, such a row has equal weights, and the output made of them is the average
+            of what is hidden. With the output alone repaired, the weights show attention that never happened. Set hidden
+            weights to 0 first, then multiply with the values.""",
         ),
         "MA13": mistake(
             patch(HIDE, ADDED, ZERO, "weights = weights.nan_to_num(0.0)"),
@@ -232,11 +230,10 @@ class masked_attention:
             them into NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it.""",
         ),
-        "MA17": mistake(
+        "NT9": (
             patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
-            says="Output and weights came back in float32; the output should keep the input's dtype.",
-            why="""Computing in float32 is fine. But what comes next in the model is still float16 or bfloat16, and
-            torch refuses to multiply it by float32.""",
+            patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
+            patch("weights = torch", "scores = scores.double()\n    weights = torch"),
         ),
         "MA18": mistake(
             by_hand("weights * mask", TOTAL, GUARDED),
@@ -277,12 +274,6 @@ class masked_attention:
             value is ambiguous'. Whether a mask was given at all is asked by `mask is not None`; `not` makes one True or False, and `~`
             negates each entry.""",
         ),
-        "MA32": mistake(
-            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
-            says="The output was made before the hidden weights were set to 0; an empty row of it should be 0, too.",
-            why="""Filled with one finite number, a row that sees no key has equal weights, and the output made of them is the average
-            of what is hidden. Set hidden weights to 0 first, then multiply with the values.""",
-        ),
         "MA33": mistake(
             *(
                 patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
@@ -303,27 +294,20 @@ class masked_attention:
         ),
         "MA35": mistake(
             patch(ZERO, "weights = weights * mask.all(dim=-1, keepdim=True)"),
-            says="Every query with a hidden key was given zeros; only a query that may see no key should be, `mask.any(…)`.",
-            why="`all` asks whether a query sees every key. Under a causal mask that is true of the last query alone.",
-        ),
-        "MA36": mistake(
             patch(ZERO, "weights = weights * mask.any(dim=-2, keepdim=True)"),
-            says="Keys that no query sees were given zeros; queries that see no key should be, `mask.any(dim=-1, keepdim=True)`.",
-            why="""The last axis of a mask holds the keys. `any(dim=-1)` asks for each query whether it sees some key, `any(dim=-2)` for
-            each key whether some query sees it. A mask (T_k,) has no axis −2 at all.""",
+            says="""The wrong things were given zeros: queries with some hidden key, or keys that no query sees; it should be
+            queries that see no key.""",
+            why="""The last axis of a mask holds the keys. `mask.any(dim=-1, keepdim=True)` asks for each query whether it
+            sees some key. `all` asks whether it sees every key: under a causal mask that is true of the last query alone.
+            `any(dim=-2)` asks for each key whether some query sees it, and a mask (T_k,) has no axis −2 at all.""",
         ),
-        "MA37": mistake(
-            *(
-                patch(
-                    "if mask is not None:\n        lowest",
-                    f"mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril({offset}) if mask is None else mask\n"
-                    "    if mask is not None:\n        lowest",
-                )
-                for offset in ("", "scores.shape[-1] - scores.shape[-2]")
-            ),
-            says="Without a mask a causal one was used; with mask=None every query should see every key.",
-            why="""A function that masks of its own accord cannot serve an encoder, which sees both sides. Who wants a causal mask
-            passes one.""",
+        "MA37": tuple(
+            patch(
+                "if mask is not None:\n        lowest",
+                f"mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril({offset}) if mask is None else mask\n"
+                "    if mask is not None:\n        lowest",
+            )
+            for offset in ("", "scores.shape[-1] - scores.shape[-2]")
         ),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
@@ -368,10 +352,6 @@ class masked_attention:
         "NT7": patch(RETURN, "return (weights @ v, weights.detach())"),
         "NT8": patch(RETURN, "return (weights, weights @ v)"),
         "NT23": patch(RETURN, "return weights @ v"),
-        "NT24": patch("q.shape[-1]", "k.shape[-2]"),
-        "NT25": (
-            patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
-            patch("weights = torch", "scores = scores.double()\n    weights = torch"),
-        ),
+        "TT8": patch("q.shape[-1]", "k.shape[-2]"),
         "AB22": patch("(weights @ v,", "(weights.mT @ v,"),
     }
