@@ -680,7 +680,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax SM4: For three rows, what shape has the sum without `keepdims`, and along which axis does NumPy line it up?
 # - softmax SX1: What does your function do with `axis=0`?
 # - softmax SM6: What becomes of a row that lies 2000 below another one?
-# - softmax SX3: Which dtype came in, and which went out?
+# - softmax NT9: Which dtype came in, and which went out?
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
 # - softmax_with_temperature SM5: You divided first. Can x / temperature still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?

@@ -540,7 +540,7 @@ figures.why_scale.side_by_side(maps)
 #
 # ## Mistakes to expect
 #
-# - dot_product_std WS2: What is the unit of a variance, if scores were meters?
+# - dot_product_std WS15: What is the unit of a variance, if scores were meters?
 # - dot_product_std WS8: If I pass the same generator state twice, do I get the same number twice?
 # - row_entropy WS9: What does your line give for a weight of exactly 0, and what should it add?
 # - row_entropy WS12: How many numbers should come back for three rows?

@@ -467,7 +467,7 @@ OTHERWISE = {
             "AB2": ("x, w_q)", "x, w_k)", "x, w_k, axes", "x, w_q, axes"),
             "AB3": ("x, w_k, axes", "x, w_q, axes"),
             "AB9": ("return q, k, v", "return q, v, k"),
-            "AB7": ("return q, k, v", "return q * q.shape[-1] ** -0.5, k, v"),
+            "TT1": ("return q, k, v", "return q * q.shape[-1] ** -0.5, k, v"),
         },
     ),
     "row_entropy": (ENTROPY, {}),

@@ -153,11 +153,7 @@ class soft_lookup:
             patch(SHIFT, "np.maximum(scores, 0)"),
             patch(SHIFT, "scores - scores.min()"),
         ),
-        "SL7": mistake(
-            patch(SHARP, "(keys @ query) / sharpness"),
-            says="The scores were divided by the sharpness; they should be multiplied by it.",
-            why="What divides the scores is called a temperature (lesson 02). At sharpness 0 there would be nothing to divide by.",
-        ),
+        "SL7": patch(SHARP, "(keys @ query) / sharpness"),
         "SL8": patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
         "HL1": patch(BLEND, "weights @ keys"),
         "SL10": mistake(
@@ -173,11 +169,7 @@ class soft_lookup:
         "HL12": patch(FIT, "query @ keys"),
         "SL14": (patch(SHIFT, "2.0 ** (scores - scores.max())"), patch(SHIFT, "10.0 ** (scores - scores.max())")),
         "SL15": patch(SHARP, "-sharpness * (keys @ query)"),
-        "SL17": mistake(
-            patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
-            says="The scores were also divided by √d; here they are multiplied by the sharpness and nothing else.",
-            why="Lesson 01 divides by √d_k, which is one choice of a sharpness. Here the caller chooses it.",
-        ),
+        "QG8": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
         "SL18": mistake(
             patch(SHARP, "(keys @ query) ** sharpness"),
             patch(

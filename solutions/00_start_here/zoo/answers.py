@@ -609,7 +609,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL17",
+            "QG8",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))

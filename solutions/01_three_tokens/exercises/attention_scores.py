@@ -69,17 +69,9 @@ class attention_scores:
     return scores""",
             ),
         ),
-        "TT1": mistake(
-            patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
-            says="The scores were already divided by √d_k; the plain dot products are asked for.",
-            why="Scaling is the next exercise's step. If both do it, the scores are divided twice.",
-        ),
+        "TT1": patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
         "TT3": (patch("K.T", "K"), patch("Q @ K.T", "Q.T @ K")),
-        "TT4": mistake(
-            patch("K.T", "Q.T"),
-            says="The queries were multiplied by the queries; multiply them by the keys.",
-            why="A score says how well a key fits a query, so both are needed.",
-        ),
+        "TT4": patch("K.T", "Q.T"),
         "HL5": patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
         "AB15": (patch("K.T", "K.reshape(K.shape[1], K.shape[0])"), patch("K.T", "K.reshape(Q.shape[1], -1)")),
         "TT49": mistake(

@@ -182,7 +182,7 @@ class query_for:
     )
 
     mistakes = {
-        "QF1": mistake(
+        "QF1": (
             patch(f"own * ({SCALE})", "own * 1.0"),
             *(
                 patch(f"own * ({SCALE})", f"own * {times}")
@@ -192,13 +192,6 @@ class query_for:
                 patch(f"own * ({SCALE})", f"own / np.linalg.norm(own) * {times}")
                 for times in ("1000.0", "100.0", "10.0", "1.0", "1e4")
             ),
-            says="""The query points along the target's key and its length is a fixed one; how long it is should follow from
-            the keys and the share.""",
-            why="""Softmax looks at differences of scores. A query along the key puts it ahead of all others, and how far
-            depends on the query's length: made longer, it gives any share below 1. A fixed length, or the key times a fixed
-            number, is not enough everywhere. If all keys are a hundred times shorter, the same number times the key gives
-            scores that are ten thousand times smaller. The query also has to be longer where another key is near the
-            target's. Measure the lead, or make the query longer in a loop until the weight is large enough.""",
         ),
         "QF2": patch(" * math.sqrt(keys.shape[1])", ""),
         "TT8": patch("keys.shape[1]", "len(keys)"),
@@ -206,12 +199,7 @@ class query_for:
             patch("(len(keys) - 1) * share", "share"),
             patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "share / (1 - share)"),
         ),
-        "QF5": mistake(
-            patch("own * (", "-own * ("),
-            says="The query was turned away from the target's key, which gets too little weight; it should point along that key.",
-            why="""A dot product is large where two vectors point the same way. Turned around, the same query hides the key that it is
-            meant to find.""",
-        ),
+        "QF5": patch("own * (", "-own * ("),
         "QF13": mistake(
             patch(" / lead", " / np.linalg.norm(own)"),
             *(patch(" / lead", f" / scores[target]{more}") for more in ("", " * 1.001", " * 1.01")),

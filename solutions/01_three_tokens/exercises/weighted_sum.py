@@ -72,15 +72,12 @@ class weighted_sum:
             why="""(n_q, n_k) @ (n_k, d_v) fits as it is and sums over the keys. Transposed, V fits only where n_k = d_v. And
             `weights[:, :, None] * V` has the shape (n_q, n_k, d_v): over its last axis, one number for each query and key is left.""",
         ),
-        "TT21": mistake(
+        "AB33": (
+            patch("weights @ V", "softmax_rows(weights) @ V"),
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
-            says="The weights were divided by their sum again; use them as they are.",
-            why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
-            it.""",
         ),
         "SL8": patch("weights @ V", "weights @ V / len(V)"),
-        "AB33": patch("weights @ V", "softmax_rows(weights) @ V"),
         "SL5": (
             patch("weights @ V", "V[weights.argmax(axis=1)]"),
             patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),

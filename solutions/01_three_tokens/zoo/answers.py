@@ -1008,7 +1008,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT21",
+            "AB33",
             """
 def weighted_sum(weights, V):
     return (weights @ V) / weights.sum(axis=1)[:, None]

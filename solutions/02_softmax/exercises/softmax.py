@@ -72,12 +72,7 @@ class softmax:
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *with_math_exp("x", "x.max()")),
         "SX25": (*COMMON["SX25"], COMMON["SX25"][0] + patch("x.max(", "x.astype(float).max(") + BACK),
         "TT13": patch("np.exp(x - top)", "x"),
-        "SX3": mistake(
-            patch("x - top", "x.astype(float) - top"),
-            says="float32 was turned into float64; the result should be float32 again.",
-            why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
-            `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float.""",
-        ),
+        "NT9": patch("x - top", "x.astype(float) - top"),
         "TT41": tuple(
             patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
             for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")

@@ -619,7 +619,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX3",
+            "NT9",
             """def softmax(x, axis=-1):
     x = np.array(x, dtype=np.float64)
     e = np.exp(x - x.max(axis=axis, keepdims=True))

@@ -80,19 +80,8 @@ class previous_token_projections:
         ),
         "QF2": (patch("gap * math.sqrt(t) *", "gap *"), patch("gap * math.sqrt(t)", "gap / math.sqrt(t)")),
         "QF4": patch("(t - 1) * share", "share"),
-        "PT8": mistake(
-            *(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),
-            says="The right tokens get the largest weight, but the size of the projections is fixed, which is enough only for some shares "
-            "and some lengths.",
-            why="""The weight of the chosen token is e^s / (e^s + t − 1), where s is its scaled score. What s has to be depends on
-            `share` and on t, and the dot product is √d_k times that.""",
-        ),
-        "PT9": mistake(
-            patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
-            says="The sign of the score was reversed, so the token before gets the least weight; it should get the most.",
-            why="""Softmax prefers large scores. The chosen token's score is ln of share · (t − 1) / (1 − share), which is positive as
-            soon as the share is more than 1/t.""",
-        ),
+        "QF1": (*(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),),
+        "QF5": patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
         "PT10": mistake(
             patch(" / (1 - share)", ""),
             says="The chosen token's exponential was made `share` times the sum of the others; it should be share / (1 − share) times it.",

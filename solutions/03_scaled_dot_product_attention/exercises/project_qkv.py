@@ -114,12 +114,7 @@ class project_qkv:
             why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
             and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.""",
         ),
-        "AB7": mistake(
-            patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
-            says="The queries were already divided by √d_k; x @ w_q alone is asked for.",
-            why="""Scaling q in place of the scores is fine, but it happens inside attention. Done in the projection it is done
-            twice as soon as attention scales, too.""",
-        ),
+        "TT1": patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
         "AB8": (
             patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"),
             all_three("np.einsum('btd,dk->btk', x, {})"),

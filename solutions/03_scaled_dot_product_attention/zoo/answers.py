@@ -372,7 +372,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB7",
+            "TT1",
             """
 def project_qkv(x, w_q, w_k, w_v):
     d_k = w_q.shape[1]
@@ -400,7 +400,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB2+AB7",
+            "AB2+TT1",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
@@ -1887,7 +1887,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT8",
+        "QF1",
         """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
@@ -2025,7 +2025,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT9",
+        "QF5",
         """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])

@@ -114,12 +114,7 @@ class dot_product_std:
             why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
             √d_k. On [−1, 1) the mean is 0, but the variance is ⅓ where it should be 1: the spread is √d_k / 3.""",
         ),
-        "WS2": mistake(
-            patch("dots.std()", "dots.var()"),
-            says="The variance came back; its square root is asked for, the standard deviation.",
-            why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
-            of that, √d_k: with d_k = 64 it is 8, not 64.""",
-        ),
+        "WS15": patch("dots.std()", "dots.var()"),
         "WS4": mistake(
             patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
             patch("sum(axis=-1)", "mean(axis=-1)"),
@@ -165,17 +160,15 @@ class dot_product_std:
             n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
             spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
         ),
-        "WS37": mistake(
-            every_key,
-            says="Every query met every key; each query should meet only the key of its own pair.",
-            why="""`q @ k.T` has n² dot products, made of n queries and n keys. They spread by √d_k, too, but those of one query share its
-            length, so they say less than n² independent pairs. With ten thousand pairs the array has a hundred million numbers.""",
-        ),
         "WS30": mistake(
             patch(Q, "q = rng.standard_normal(d_k)"),
             patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            says="One query was drawn for all keys, or one key for all queries; each pair should have a query and a key of its own.",
-            why="""With one of the two fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
-            is the size of one normal number, anything between 0 and 3.""",
+            every_key,
+            says="""Pairs share a vector: every query met every key, or one query met all keys; each pair should have a query
+            and a key of its own.""",
+            why="""With one query or one key for all, the dot products spread by how long it is. That is near √d_k only for
+            large d_k: for d_k = 1 it is the size of one normal number, anything between 0 and 3. `q @ k.T` has n² dot
+            products, made of n queries and n keys, which say less than n² independent pairs; with ten thousand pairs the
+            array has a hundred million numbers.""",
         ),
     }

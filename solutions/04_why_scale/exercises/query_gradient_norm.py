@@ -122,18 +122,13 @@ class query_gradient_norm:
             says="The derivative with respect to the keys came back, with q as a factor; for q the factor should be the keys.",
             why="""A score is scale · (k · q). Its derivative with respect to q is scale · k, and with respect to k it is scale · q.""",
         ),
-        "QG7": mistake(
+        "SL7": (
             patch(SCORES, "keys @ q / scale", CHAIN, "jacobian @ (keys / scale)"),
             patch(SCORES, "keys @ q / scale"),
-            says="The scores were divided by `scale`; multiply them by it: the caller passes 1/√d_k.",
-            why="""p = softmax(scale · keys q). A scale is a factor; the paper's is 1/√d_k.""",
         ),
-        "QG8": mistake(
+        "QG8": (
             patch(SCORES, "keys @ q / np.sqrt(len(q))", CHAIN, "jacobian @ keys / np.sqrt(len(q))"),
             patch(SCORES, "scale * (keys @ q) / np.sqrt(len(q))", CHAIN, "jacobian @ (scale * keys) / np.sqrt(len(q))"),
-            says="A factor 1/√d was built in; use `scale` alone, which the caller sets to 1, 1/√d or 1/d.",
-            why="""The experiment passes different scales for the same q and keys. A built-in 1/√d acts on top of them, or in
-            their place.""",
         ),
         "SX46": (patch(JACOBIAN, "np.diag(p)"), patch(JACOBIAN, "np.diag(p * (1 - p))")),
         "WS15": patch(NORM, "(by_query ** 2).sum()"),

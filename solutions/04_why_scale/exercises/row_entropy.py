@@ -70,9 +70,11 @@ class row_entropy:
     mistakes = {
         "WS9": mistake(
             patch(SEEN, "weights"),
-            says="A weight of 0 gave NaN, since NumPy computes 0 · (−∞); its term should be 0.",
-            why="""x ln x tends to 0 as x does, so 0 · ln 0 is defined as 0. NumPy computes ln 0 = −∞ first, and 0 · (−∞) is NaN.
-            In causal attention every row but the last has such weights.""",
+            patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
+            says="A weight of 0 made the sum of its row NaN, or the NaN was replaced only after the sum; the single term should be 0.",
+            why="""x ln x tends to 0 as x does, so 0 · ln 0 is defined as 0. NumPy computes ln 0 = −∞ first, and 0 · (−∞) is
+            NaN, as is a sum with one NaN in it. Replaced after the sum, all other terms of the row are lost: (½, ½, 0) gives
+            0, where 0.693 is right. In causal attention every row but the last has such weights.""",
         ),
         "SX33": (patch("np.log(", "np.log2("), patch("np.log(", "np.log10(")),
         "WS11": mistake(
@@ -87,12 +89,6 @@ class row_entropy:
             why="""A row is one query's distribution, and its keys lie along the last axis. Two rows of (½, ½) have 0.693
             nats each, and no number describes both; likewise one norm for all Jacobians does not show which row lets a
             gradient through.""",
-        ),
-        "WS31": mistake(
-            patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
-            says="NaN was replaced by 0 after the sum, so a row with one weight of 0 gets the entropy 0; replace single terms.",
-            why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the
-            row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0.""",
         ),
         "WS32": mistake(
             patch(RETURN, "return np.exp(entropy)"),

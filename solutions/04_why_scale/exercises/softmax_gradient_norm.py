@@ -86,9 +86,10 @@ class softmax_gradient_norm:
         "SX46": (patch(SQUARES, "(p ** 2).sum(axis=-1)"), patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)")),
         "WS15": mistake(
             patch(NORM, "squares"),
-            says="The root is missing: the sum of the squares came back, the squared norm.",
-            why="""The Frobenius norm is the root of the sum of the squares of all entries. For two equal weights the
-            entries of the Jacobian are ±¼: the sum of squares is ¼, the norm ½.""",
+            says="The root is missing: the variance came back, or the squared norm, the sum of the squares.",
+            why="""The standard deviation is the root of the variance: with d_k = 64 a score's typical size is 8, not 64.
+            The Frobenius norm is the root of the sum of the squares of all entries: for two equal weights the entries of the
+            Jacobian are ±¼, the sum of squares is ¼, and the norm ½.""",
         ),
         "AB20": patch(f"e / {TOTAL}", "scores"),
         "QG12": (

@@ -151,7 +151,7 @@ def dot_product_std(d_k, n_samples, rng):
 """,
         ),
         (
-            "WS2",
+            "WS15",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return np.var((q * k).sum(1))
@@ -252,7 +252,7 @@ def dot_product_std(d_k, n_samples, rng):
 """,
         ),
         (
-            "WS37",
+            "WS30",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return (q @ k.T).std()
@@ -334,7 +334,7 @@ def row_entropy(weights):
                 "            if weights[i, j] > 0:\n                out[i] -= weights[i, j] * np.log(weights[i, j])\n    return out",
             )
         ),
-        ("WS31", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
+        ("WS9", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
         *(
             (
                 id,
@@ -649,7 +649,7 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG7",
+        "SL7",
         """def query_gradient_norm(q, keys, scale):
     s = keys @ q / scale
     p = softmax(s)

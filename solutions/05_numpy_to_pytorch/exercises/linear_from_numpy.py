@@ -74,12 +74,9 @@ class linear_from_numpy:
 
     mistakes = {
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
-        "NT1": mistake(
+        "AB15": (
             patch("w.T", "w.reshape(d_out, d_in)"),
             assigned("nn.Parameter(torch.tensor(w).float().view(d_out, d_in))"),
-            says="The weight was reshaped, which fits the shape and puts the numbers in other places; transpose it.",
-            why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
-            of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).""",
         ),
         "PJ2": patch("bias=False, ", ""),
         "NT2": mistake(

@@ -72,7 +72,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT1",
+        "AB15",
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
@@ -716,7 +716,7 @@ def as_numpy(tensor):
 
 ARRAY_WRONG = [
     (
-        "NT32",
+        "NT11",
         """
 def as_numpy(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().cpu()

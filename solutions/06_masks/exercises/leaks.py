@@ -198,24 +198,15 @@ class leaks:
             why="""A threshold, a saturated softmax or a clipped score can hide a small change. A derivative says what an
             infinitely small change does: a threshold that is not reached has the derivative 0.""",
         ),
-        "LK6": mistake(
+        "FF8": (
             patch("> 1e-07", "> 0.01"),
             patch("> 1e-07", "> 0.001"),
             patch(MOVED, "if not torch.allclose(attention(changed)[:t], base[:t], atol=0.001):"),
             patch("> 1e-07", "> 5e-06"),
             patch("> 1e-07", "> 1e-05"),
             patch(MOVED, "if not torch.allclose(attention(changed)[:t], base[:t]):"),
-            says="The tolerance was too wide: some leaks are as small as 2e-6; differences above 1e-9 count.",
-            why="""In float64, rounding is about 1e-16 of the numbers. What moves by more than 1e-9 has seen something. `torch.allclose`
-            allows 1e-5 of each number unless told otherwise: `rtol=0, atol=1e-9`.""",
         ),
-        "LK7": mistake(
-            patch("> 1e-07", "> 0"),
-            patch(MOVED, "if not torch.equal(attention(changed)[:t], base[:t]):"),
-            says="Every difference counted, rounding too; differences up to 1e-9 are no leak.",
-            why="""A sum over more numbers may be rounded otherwise, even where what was added is 0. Ask for more than that, and
-            for less than any real leak.""",
-        ),
+        "FF9": (patch("> 1e-07", "> 0"), patch(MOVED, "if not torch.equal(attention(changed)[:t], base[:t]):")),
         "LK8": mistake(
             patch(BEFORE, "(attention(changed)[:t + 1] - base[:t + 1]).abs()"),
             patch(BEFORE, "(attention(changed) - base).abs()"),

@@ -248,9 +248,15 @@ class masked_attention:
         ),
         "MA22": mistake(
             *(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
-            says="The mask was transposed; use it as it is, with a row for each query and a column for each key.",
-            why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
-            longer fits the scores, or fits, and a query then sees the wrong keys.""",
+            *(
+                patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
+                for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
+            ),
+            says="The mask was transposed, or given another axis; use it as it is: its axes are matched from the right.",
+            why="""The last two axes of a mask are queries and keys. Transposed, one of shape (B, 1, T_k) becomes (B, T_k,
+            1), which hides queries and no key; one of (T_q, T_k) no longer fits, or a query sees the wrong keys. Three axes
+            beside four are heads, queries and keys: with an axis put into it, (H, T_q, T_k) becomes (H, 1, T_q, T_k), which
+            has a mask for each *item*, or does not fit. A caller with a mask for each item passes (B, 1, T_q, T_k).""",
         ),
         "MA23": mistake(
             *(
@@ -273,16 +279,6 @@ class masked_attention:
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
             value is ambiguous'. Whether a mask was given at all is asked by `mask is not None`; `not` makes one True or False, and `~`
             negates each entry.""",
-        ),
-        "MA33": mistake(
-            *(
-                patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
-                for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
-            ),
-            says="A mask of three axes was given a fourth; use it as it is, since (H, T_q, T_k) has a mask for each head.",
-            why="""Axes are matched from the right, so that three axes beside four are heads, queries and keys. With an axis put into it,
-            the mask (H, T_q, T_k) becomes (H, 1, T_q, T_k), which has a mask for each *item*, or does not fit. A caller with a mask for
-            each item passes (B, 1, T_q, T_k).""",
         ),
         "MA34": mistake(
             patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, lowest)"),

@@ -210,7 +210,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK6",
+            "FF8",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -225,7 +225,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK6",
+            "FF8",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -359,7 +359,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK7",
+            "FF9",
             """
 def leaks(attention, x):
     torch.manual_seed(5)
@@ -617,7 +617,7 @@ def masked_attention(
 """,
         ),
         (
-            "MA33",
+            "MA22",
             """
 def masked_attention(q, k, v, mask=None):
     scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])

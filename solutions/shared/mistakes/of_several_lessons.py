@@ -147,9 +147,10 @@ TEXTS = (
     ),
     MistakeText(
         "AB33",
-        "Softmax was applied to the weights once more; use them as they are, since softmax has made them already.",
-        "Softmax takes what it is given for scores. Weights lie between 0 and 1, and softmax of such numbers is much more even: (0.9, "
-        "0.1) becomes (0.69, 0.31), and no key can get more than e times the weight of another.",
+        "The weights were normalized once more, by softmax or by their sum; use them as they are.",
+        "Softmax has made them already. It takes what it is given for scores, and weights lie between 0 and 1: softmax of such numbers is "
+        "much more even, (0.9, 0.1) becomes (0.69, 0.31), and no key can get more than e times the weight of another. A function that "
+        "divides its input by its sum hides mistakes made before it.",
     ),
     MistakeText(
         "SX43",
@@ -198,9 +199,9 @@ TEXTS = (
     ),
     MistakeText(
         "AB15",
-        "The keys were reshaped, which mixes numbers of different tokens; their last two axes should be swapped.",
-        "`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of several keys. A "
-        "transpose of the last two axes turns each key into a column. Both have shape (d_k, T_k).",
+        "A matrix was reshaped where it should be transposed: the shape fits, and the numbers stand in other places.",
+        "`reshape` and `view` keep the order of the numbers in memory and only cut the rows elsewhere: the first column of reshaped keys "
+        "holds parts of several keys. A transpose puts the number of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).",
     ),
     MistakeText(
         "AB16",
@@ -243,10 +244,11 @@ TEXTS = (
     MistakeText(
         "NT9",
         "Something was turned into another precision on the way and stayed so; the result should have the input's precision.",
-        "`.float()` means float32: on float64 inputs it throws digits away, and beside modules that were moved by `.double()`, or in a "
-        "model of float16 or bfloat16, torch refuses to multiply the two. A float64 tensor with at least one axis, such as "
-        "`torch.tensor([8.0], dtype=torch.float64)`, turns what it divides into float64, and `.double()` does so directly; a Python "
-        "number from `math.sqrt` does not. Who computes in float32 casts the results back.",
+        "`.float()` means float32: on float64 inputs it throws digits away, and beside modules of another precision torch refuses to "
+        "multiply. A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides "
+        "into float64, and so does `.double()`; a Python number from `math.sqrt` does not. In NumPy it happens with a float64 array or "
+        "`np.asarray(x, dtype=float)`. A model in float32 then carries on in float64, at twice the memory. Who computes in another "
+        "precision casts the results back.",
     ),
     MistakeText(
         "NT18",
@@ -269,5 +271,55 @@ TEXTS = (
         "Without a mask a causal one was used; each query should see every key unless a mask is passed.",
         "Attention itself has no order. A function that masks of its own accord cannot serve an encoder, which sees both sides. A causal "
         "mask belongs to models that predict the next token (lesson 06), and who wants one passes it.",
+    ),
+    MistakeText(
+        "TT1",
+        "The result was already divided by √d_k; the plain products are asked for.",
+        "Scaling is a later step: of the scores, or inside attention. If both do it, the scores are divided twice.",
+    ),
+    MistakeText(
+        "QG8",
+        "A factor 1/√d was built in; the factor that the caller passes is the only one.",
+        "The caller chooses how sharp the weights are: with 1, 1/√d_k as in lesson 01, or any other number. A built-in 1/√d acts on top "
+        "of it, or in its place.",
+    ),
+    MistakeText(
+        "SL7",
+        "The scores were divided by the factor that is passed; they should be multiplied by it.",
+        "The caller passes a factor, such as a sharpness of 2 or a scale of 1/√d_k. What divides the scores is called a temperature "
+        "(lesson 02): at 0 there would be nothing to divide by.",
+    ),
+    MistakeText(
+        "QF5",
+        "The sign was reversed, so the key that is sought gets the least weight; its score should be the largest.",
+        "Softmax prefers large scores, and a dot product is large where two vectors point the same way. Turned around, a query hides the "
+        "key that it is meant to find. The score needed is ln of share · (n − 1) / (1 − share), which is positive as soon as the share is "
+        "more than 1/n.",
+    ),
+    MistakeText(
+        "QF1",
+        "The right key gets the largest weight, but how large the scores are is fixed; it should follow from the keys and the share.",
+        "Softmax looks at differences of scores: made larger, the same direction gives any share below 1. How large the lead has to be "
+        "depends on the share and on how many keys there are, and the dot products are √d times that. A key times a fixed number is not "
+        "enough everywhere: if all keys are a hundred times shorter, its scores are ten thousand times smaller. The query also has to be "
+        "longer where another key is near. Measure the lead, or make the scores larger in a loop until the weight is large enough.",
+    ),
+    MistakeText(
+        "FF8",
+        "The tolerance was too wide, so small errors went unnoticed; every difference above the one that the task allows counts.",
+        "Weights rounded to three decimals are off by up to 0.0005, and some leaks are as small as 2e-6. Rounding alone is far smaller: "
+        "below 1e-7 in float32, about 1e-16 of the numbers in float64. `allclose` allows 1e-5 of each number unless told otherwise: with "
+        "`rtol=0`, `atol` alone counts.",
+    ),
+    MistakeText(
+        "FF9",
+        "Every difference counted, rounding too; allow the small one that the task names.",
+        "A loop, a logarithm, a float32 result or a sum over more numbers rounds differently in the last digits, even where what was "
+        "added is 0. That is right all the same. Ask for more than rounding, and for less than any real error.",
+    ),
+    MistakeText(
+        "TT4",
+        "The queries were multiplied by the queries; multiply them by the keys.",
+        "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
     ),
 )
