@@ -91,9 +91,8 @@ class softmax:
         ),
         "SX56": mistake(
             *(
-                patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ", "return grown / total", back)
+                patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ") + BACK
                 for low in ("-10000.0", "-1000.0", "-100.0")
-                for back in ("return (grown / total).astype(np.result_type(x.dtype, np.float32))",)
             ),
             says="−∞ was replaced by a number such as −10000, which other scores may reach; leave it, for exp(−∞) is 0.",
             why="""An entry of −∞ is hidden: its weight is 0, whatever the others are. A number in its place hides only where all others lie

@@ -163,9 +163,8 @@ class SelfAttention:
             why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`.",
         ),
         "MU25": tuple(
-            patch("output =", f"weights = nn.functional.dropout(weights, {p}{training})\n        output =")
-            for training in (", self.training", "")
-            for p in (0.1, 0.2, 0.5)
+            patch("output =", f"weights = nn.functional.dropout(weights, {rate})\n        output =")
+            for rate in ("0.1, self.training", "0.2, self.training", "0.5, self.training", "0.1")
         ),
         "PJ2": patch(
             "d_v, bias=False",

@@ -174,10 +174,10 @@ class CausalSelfAttention:
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
         "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]"),
         "MK3": patch(HIDE, "scores = scores * ~self.hidden[:t, :t]"),
-        "MK4": tuple(
-            patch(HIDE, form.format(fill))
-            for form in (FILLED, ADDED)
-            for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0, -20.0, -50.0)
+        "MK4": (
+            *(patch(HIDE, FILLED.format(fill)) for fill in (-10000.0, -1000.0, -100.0)),
+            # Large scores have a d_model of 4 here: −10000, added before the division by its root, is −5000 after it.
+            *(patch(HIDE, ADDED.format(fill)) for fill in (-10000.0, -1000.0, -5000.0, -500.0, -50.0)),
         ),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
         "MK7": tuple(
@@ -275,11 +275,10 @@ class CausalSelfAttention:
         "SM6": tuple(
             patch(
                 HIDE,
-                hide,
+                "pass",
                 SOFTMAX,
                 f"weights = (scores - scores.max()).exp() * ~self.hidden[:t, :t]\n        {TOTAL}\n        {then}",
             )
-            for hide in ("pass", FILLED.format("torch.finfo(scores.dtype).min"))
             for then in (GUARDED, UNGUARDED)
         ),
         "BW3": patch("return weights @ v", "return weights.detach() @ v"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 
@@ -88,6 +87,8 @@ ADDED = "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.in
 ZERO = "weights = weights.masked_fill(~mask, 0.0)"
 RETURN = "return (weights @ v, weights)"
 UNZEROED = patch(ZERO, "pass")
+EMPTY_ZEROED = patch(ZERO, "weights = weights * mask.any(dim=-1, keepdim=True)")
+LOWERED = patch(HIDE, "scores = scores + (~mask).to(scores) * lowest")
 GUARDED = "weights = weights / total.masked_fill(total == 0, 1.0)"
 CLAMPED = "weights = weights / total.clamp_min(1e-20)"
 REPAIRED = "weights = (weights / total).nan_to_num(0.0)"
@@ -99,18 +100,8 @@ def by_hand(exponentials: str, *then: str):
     return patch(HIDE, "pass", ZERO, "\n        ".join((f"weights = {exponentials}", *then)))
 
 
-def low_fills():
-    """A fill that is not low enough: which number, filled in or added, and what becomes of hidden weights afterwards."""
-    for fill, form, then in product(
-        (-10000.0, -100.0, -1000.0),
-        (HIDE, "scores = scores + (~mask).to(scores) * lowest"),
-        ("weights = weights * mask.any(dim=-1, keepdim=True)", ZERO, "pass"),
-    ):
-        if fill == -100.0 and form != HIDE:
-            continue  # added to a hidden score it may still lie among the visible ones, as in MA18
-        made = patch(LOWEST, f"lowest = {fill}")
-        made = made if form == HIDE else made + patch(HIDE, form)
-        yield made if then == ZERO else made + patch(ZERO, then)
+def filled(fill: float):
+    return patch(LOWEST, f"lowest = {fill}")
 
 
 @exercise(
@@ -191,7 +182,15 @@ class masked_attention:
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),
         "MK2": patch(HIDE, "pass"),
         "MK3": patch(HIDE, "scores = scores * mask") + UNZEROED,
-        "MK4": tuple(low_fills()),
+        "MK4": (
+            *(filled(fill) for fill in (-10000.0, -1000.0, -100.0)),
+            *(filled(fill) + EMPTY_ZEROED for fill in (-10000.0, -1000.0, -100.0)),
+            *(filled(fill) + UNZEROED for fill in (-10000.0, -1000.0, -100.0)),
+            # −100, added to a hidden score, may still lie among the visible ones, as in MA18.
+            *(filled(fill) + LOWERED for fill in (-10000.0, -1000.0)),
+            *(filled(fill) + LOWERED + EMPTY_ZEROED for fill in (-10000.0, -1000.0)),
+            *(filled(fill) + LOWERED + UNZEROED for fill in (-10000.0, -1000.0)),
+        ),
         "MK5": tuple(
             patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf", ZERO, then)
             for then in ("pass", "weights = weights.nan_to_num(0.0)")
