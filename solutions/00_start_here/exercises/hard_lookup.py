@@ -249,12 +249,7 @@ class hard_lookup:
             product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the
             sum should run over d, so keys go left, or are transposed.""",
         ),
-        "HL13": mistake(
-            patch("values[best]", "values[:, best]"),
-            says="A column of values was taken, `values[:, i]`; take row i, the value of entry i.",
-            why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
-            columns: an index beyond them raises an IndexError.""",
-        ),
+        "HL13": patch("values[best]", "values[:, best]"),
         "HL15": mistake(
             patch("values[best]", "values[0]"),
             says="The first value was returned, whatever the query and the keys are; the best key's value is asked for.",

@@ -25,9 +25,13 @@ class corrected_first_row:
         "TT34": mistake(
             [5.3, 4.2],
             [5.0, 4.0],
-            says="A printed result was given, whose two numbers do not sum to 10; compute both of them from the weights.",
+            [5.3, 4.7],
+            [5.8, 4.2],
+            [6.0, 4.0],
+            says="A printed result was given, or one of its numbers and what it lacks to 10; compute both numbers from the weights.",
             why="""Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. [5.3, 4.2] sums to 9.5.
-            [5, 4] sums to 9: its 4 is 0.4 · 10, without 0.2 · 5.""",
+            [5, 4] sums to 9: its 4 is 0.4 · 10, without 0.2 · 5. The sum tells that something is wrong, not what. Each
+            number is 10 times a weight plus 5 times the third weight.""",
         ),
         "TT36": mistake(
             [0.4011, 0.4011, 0.1978],
@@ -53,13 +57,6 @@ class corrected_first_row:
             `output[0]`, is asked for.""",
             why="""`three_token_attention` returns (output, weights). Row i of the output belongs to query i, and counting
             starts at 0. `output[:, 0]` has the first number of every token.""",
-        ),
-        "TT45": mistake(
-            [5.3, 4.7],
-            [5.8, 4.2],
-            [6.0, 4.0],
-            says="A printed number was kept and the other one changed, so that they sum to 10; compute both from the weights.",
-            why="The sum tells that something is wrong, not what. Each number is 10 times a weight plus 5 times the third weight.",
         ),
         "SM1": [3.4714, 5.0],
         "TT40": mistake(

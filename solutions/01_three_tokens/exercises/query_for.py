@@ -247,11 +247,7 @@ class query_for:
             why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
             only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
         ),
-        "QF14": mistake(
-            patch("own = keys[target]", "own = keys[:, target]"),
-            says="A column of `keys` was taken; take a row, which is a key.",
-            why="`keys` has shape (n, d): `keys[target]` is the target's key, `keys[:, target]` one feature of all keys.",
-        ),
+        "HL13": patch("own = keys[target]", "own = keys[:, target]"),
         "AB21": patch(
             f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"
         ),

@@ -1409,9 +1409,9 @@ corrected_first_row = [5.0, 6.02]
 corrected_first_row = [0.40, 0.20]
 """,
         ),
-        ("TT45", "corrected_first_row = [5.3, 4.7]"),
-        ("TT45", "corrected_first_row = (5.8, 4.2)"),
-        ("TT45", "corrected_first_row = np.array([6, 4])"),
+        ("TT34", "corrected_first_row = [5.3, 4.7]"),
+        ("TT34", "corrected_first_row = (5.8, 4.2)"),
+        ("TT34", "corrected_first_row = np.array([6, 4])"),
         ("TT46", "corrected_first_row = np.array([[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]])"),
         ("TT46", "corrected_first_row = [[5, 5], [6.02, 3.98], [6.28, 3.72]]"),
         ("TT34", "corrected_first_row = [5.3, 4.2]"),
@@ -1690,7 +1690,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF14",
+            "HL13",
             """
 def query_for(keys, target, share):
     own = keys[:, target]

@@ -52,12 +52,6 @@ class cross_entropy:
         "SM5": (UNSHIFTED, patch(PICKED, f"np.log(np.exp(scores - {PICK.format('scores')}).sum(axis=-1))")),
         "SM6": BY_ALL,
         "SX1": log_softmax("axis: int=-1", "axis: int=0"),
-        "CE1": mistake(
-            patch(PICKED, "picked[..., 0]"),
-            says="The minus sign is missing: a loss should be minus the logarithm of a weight, which is at most 0.",
-            why="""A good prediction has a large logarithm, near 0. A loss should be small for it, so it is minus the
-            logarithm: 0 for a weight of 1, 0.69 for ½, and more the smaller the weight.""",
-        ),
         "CE2": mistake(
             patch(PICKED, "-picked.mean()"),
             patch(PICKED, "-picked.sum()"),
@@ -69,9 +63,10 @@ class cross_entropy:
         "CE4": mistake(
             patch(PICKED, "1 - np.exp(picked[..., 0])"),
             patch(PICKED, "-np.exp(picked[..., 0])"),
-            says="The logarithm is missing: the weight itself was used, and minus its logarithm is asked for.",
-            why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right answer one
-            in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8 against 2.3.""",
+            says="The logarithm is missing: the weight itself was used; its logarithm is asked for, or minus that where it is a loss.",
+            why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right
+            answer one in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8
+            against 2.3. For (0, 0) the weights are ½ and their logarithms −0.693.""",
         ),
         "CE5": mistake(
             patch(PICKED, "-logs.max(axis=-1)"),

@@ -68,12 +68,6 @@ class cross_entropy_gradient:
             why="""The mean is the sum divided by the number of losses, and so is its gradient. Frameworks average by default;
             with the sum, what one row gets does not depend on how many others there are.""",
         ),
-        "CG2": mistake(
-            patch(GRADIENT, "one_hot - weights"),
-            says="The sign was reversed; the loss *falls* when the target's score grows, so the gradient should be negative there.",
-            why="""A gradient says where the loss grows. At the target it is p − 1, negative; a step of learning goes against it and
-            raises that score.""",
-        ),
         "CG3": mistake(
             patch(GRADIENT, "weights"),
             says="The target's term is missing: only the weights came back; subtract 1 at the target.",

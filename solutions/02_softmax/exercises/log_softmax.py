@@ -97,16 +97,7 @@ class log_softmax:
             patch("np.log(", "np.log2("),
             patch("np.log(", "np.log10("),
         ),
-        "SX34": mistake(
-            patch("return logs", "return -logs"),
-            says="The sign was reversed; the logarithm of a weight should be 0 or below.",
-            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, which is useful and has another name.",
-        ),
-        "SX52": mistake(
-            patch("return logs", "return np.exp(logs)"),
-            says="The weights themselves came back; their logarithms are asked for.",
-            why="This is softmax. The logarithm of a weight is 0 or below; for (0, 0) it is −0.693, twice, and the weights are ½.",
-        ),
+        "CE4": patch("return logs", "return np.exp(logs)"),
         "SX35": mistake(
             patch("shifted - np", "x - np"),
             patch("shifted - np", "shifted - top - np"),

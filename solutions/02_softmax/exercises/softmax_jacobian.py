@@ -54,11 +54,6 @@ class softmax_jacobian:
     )
 
     mistakes = {
-        "SX40": mistake(
-            patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"),
-            says="The sign was reversed; the Jacobian should be diag(p) − p pᵀ.",
-            why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill.",
-        ),
         "SX41": mistake(
             patch(PRODUCT, "p"),
             patch(PRODUCT, "p @ p"),

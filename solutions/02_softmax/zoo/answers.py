@@ -1117,7 +1117,7 @@ def log_softmax(x, axis=-1):
 """,
         ),
         (
-            "SX52",
+            "CE4",
             """def log_softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -1187,7 +1187,7 @@ def log_softmax(x, axis=-1):
         ),
         ("SM5", "def log_softmax(x, axis=-1):\n    return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))"),
         (
-            "SX34",
+            "RS3",
             """def log_softmax(x, axis=-1):
     s = x - x.max(axis, keepdims=True)
     return np.log(np.exp(s).sum(axis, keepdims=True)) - s
@@ -1284,7 +1284,7 @@ def softmax_jacobian(p: np.ndarray) -> np.ndarray:
         ),
         ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
-        ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
+        ("RS3", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
         ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
         (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) + 1e-3"),
         ("SX47", "def softmax_jacobian(p):\n    return p * (1 - p)"),
@@ -1485,7 +1485,7 @@ def cross_entropy(scores, targets):
 """,
         ),
         (
-            "CE1",
+            "RS3",
             HELP
             + """
 def cross_entropy(scores, targets):
@@ -1743,7 +1743,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG2",
+            "RS3",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):

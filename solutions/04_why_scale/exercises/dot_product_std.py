@@ -125,12 +125,19 @@ class dot_product_std:
             they spread by 1 for every d_k, which removes what the experiment should show. Divided by d_k a sum is a mean,
             whose standard deviation is 1/√d_k, ⅛.""",
         ),
-        "WS5": mistake(
+        "WS30": mistake(
+            patch(Q, "q = rng.standard_normal(d_k)"),
+            patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
+            every_key,
             patch("q * k", "q * q"),
             patch(K, "k = q"),
-            says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
-            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
-            are independent and the mean is 0.""",
+            says="""Vectors met themselves, one query met all keys, or every query every key; each pair should have a query
+            and a key of its own.""",
+            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k), while for a query and a
+            key the signs are independent and the mean is 0. With one query or one key for all, the dot products spread by
+            how long it is, which for d_k = 1 is anything between 0 and 3. `q @ k.T` has n² dot products, made of n queries
+            and n keys, which say less than n² independent pairs; with ten thousand pairs the array has a hundred million
+            numbers. Draw two vectors for each pair.""",
         ),
         "WS6": mistake(
             patch("(q * k).sum(axis=-1)", "q * k"),
@@ -159,16 +166,5 @@ class dot_product_std:
             why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
             n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
             spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
-        ),
-        "WS30": mistake(
-            patch(Q, "q = rng.standard_normal(d_k)"),
-            patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            every_key,
-            says="""Pairs share a vector: every query met every key, or one query met all keys; each pair should have a query
-            and a key of its own.""",
-            why="""With one query or one key for all, the dot products spread by how long it is. That is near √d_k only for
-            large d_k: for d_k = 1 it is the size of one normal number, anything between 0 and 3. `q @ k.T` has n² dot
-            products, made of n queries and n keys, which say less than n² independent pairs; with ten thousand pairs the
-            array has a hundred million numbers.""",
         ),
     }

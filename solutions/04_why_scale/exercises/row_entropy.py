@@ -77,11 +77,6 @@ class row_entropy:
             0, where 0.693 is right. In causal attention every row but the last has such weights.""",
         ),
         "SX33": (patch("np.log(", "np.log2("), patch("np.log(", "np.log10(")),
-        "WS11": mistake(
-            patch("-(weights", "(weights"),
-            says="The minus sign is missing: the logarithms of weights are negative, and an entropy should not be.",
-            why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693.",
-        ),
         "WS12": mistake(
             patch(".sum(axis=-1)", ".sum()"),
             patch("axis=-1", "axis=0"),

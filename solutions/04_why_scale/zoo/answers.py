@@ -143,7 +143,7 @@ def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float
 """,
         ),
         (
-            "WS5",
+            "WS30",
             """
 def dot_product_std(d_k, n_samples, rng):
     q = rng.standard_normal((n_samples, d_k))

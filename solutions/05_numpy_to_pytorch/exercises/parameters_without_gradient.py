@@ -204,8 +204,11 @@ class parameters_without_gradient:
         "PG5": mistake(
             patch(END, "return silent & set(trainable)"),
             patch("silent = set(parameters)", "silent = set(trainable)"),
-            says="Frozen parameters were left out; no gradient comes back to them, so they belong to the set.",
-            why="A parameter with requires_grad=False stays what it is, and it is often frozen by mistake.",
+            patch(END, "return {name for name in silent if name.endswith('weight')}"),
+            says="""Not all parameters were looked at: frozen ones, or all that are no weights, were left out; each that gets
+            no gradient belongs to the set.""",
+            why="""A parameter with requires_grad=False stays what it is, and it is often frozen by mistake. Biases are
+            parameters, too: `named_parameters` has them all.""",
         ),
         "PG6": mistake(
             patch(
@@ -213,21 +216,15 @@ class parameters_without_gradient:
             ),
             patch(COPY, "copied = module.eval()", GRADS, BACKWARD),
             patch(COPY, "copied = module", GRADS, BACKWARD),
-            says="`.grad` of the parameters was left changed; the next step of training would use or add to it.",
-            why="""`backward()` adds to `.grad`. Use `torch.autograd.grad`, which leaves it alone, or work on a copy of the module.""",
-        ),
-        "PG8": mistake(
             patch(COPY, "copied = module.eval()"),
             patch(COPY, "training, copied = module.training, module.eval()", END, f"module.train(training)\n    {END}"),
-            says="The module, or a part of it, was left in another mode than before; each part should be in its own mode afterwards.",
-            why="""A model that is left in evaluation mode and trained on has no dropout, and BatchNorm no longer follows
-            its batches. `module.train(mode)` sets every part, and a frozen BatchNorm, kept in evaluation mode within a model
-            that is trained, follows them again. Work on a `copy.deepcopy`, or keep the mode of each of `module.modules()`.""",
-        ),
-        "PG9": mistake(
             patch(COPY, "copied = module"),
-            says="Calling the module changed its buffers; BatchNorm's running mean and variance follow each call in training mode.",
-            why="Work on `copy.deepcopy(module)`, or keep the buffers and put them back.",
+            says="""The module was left changed, its `.grad`, its buffers or its mode; work on `copy.deepcopy(module)`, or
+            put everything back.""",
+            why="""`backward()` adds to `.grad`, and the next step of training would use or add to it; `torch.autograd.grad`
+            leaves it alone. Each call in training mode moves BatchNorm's running mean and variance. A model that is left in
+            evaluation mode has no dropout when it is trained on. `module.train(mode)` sets every part, also a frozen
+            BatchNorm that was kept in evaluation mode: keep the mode of each of `module.modules()`.""",
         ),
         "PG18": mistake(
             patch(*UNDETACHED),
@@ -271,11 +268,6 @@ class parameters_without_gradient:
             patch(END, "return {name.rpartition('.')[0] or name for name in silent}"),
             says="Names of layers came back; the names of parameters are asked for, 'w_q.weight' and not 'w_q'.",
             why="`named_parameters` gives the names. A layer's weight may be cut off while its bias is not.",
-        ),
-        "PG17": mistake(
-            patch(END, "return {name for name in silent if name.endswith('weight')}"),
-            says="Only weights came back; biases and other parameters count, too.",
-            why="`named_parameters` has them all.",
         ),
         # As many first tries are: x as it came, no word on a result without a graph, and a third.
         "PG1+PG15+PG18": (

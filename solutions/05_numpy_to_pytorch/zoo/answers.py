@@ -938,7 +938,7 @@ RIGHT = {
 WRONG = {
     "parameters_without_gradient": [
         (
-            "PG8",
+            "PG6",
             """
 def parameters_without_gradient(module, x):
     was = module.training
@@ -980,8 +980,8 @@ def parameters_without_gradient(module, x):
             ),
         ),
         ("PG6", _EACH.replace("            p.grad = grad\n", "            pass\n")),
-        ("PG8", _EACH.replace("m.training = mode", "pass")),
-        ("PG9", _RESTORED.replace("b.copy_(kept[name])", "pass")),
+        ("PG6", _EACH.replace("m.training = mode", "pass")),
+        ("PG6", _RESTORED.replace("b.copy_(kept[name])", "pass")),
         ("PG11", _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
         (
             "PG12",
@@ -995,7 +995,7 @@ def parameters_without_gradient(module, x):
         ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
         ("PG16", _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
         (
-            "PG17",
+            "PG5",
             _EACH.replace(
                 "set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}"
             ),

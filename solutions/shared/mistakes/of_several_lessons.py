@@ -322,4 +322,10 @@ TEXTS = (
         "The queries were multiplied by the queries; multiply them by the keys.",
         "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
     ),
+    MistakeText(
+        "HL13",
+        "A column was taken, `[:, i]`; take row i, `[i]`, which belongs to entry i.",
+        "Keys have shape (n, d) and values (n, d_v), a row for each entry. A column has one number of every entry, and there are only d "
+        "or d_v columns: an index beyond them raises an IndexError.",
+    ),
 )
