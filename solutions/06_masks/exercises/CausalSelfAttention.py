@@ -177,7 +177,7 @@ class CausalSelfAttention:
         "MK4": (
             *(patch(HIDE, FILLED.format(fill)) for fill in (-10000.0, -1000.0, -100.0)),
             # Large scores have a d_model of 4 here: −10000, added before the division by its root, is −5000 after it.
-            *(patch(HIDE, ADDED.format(fill)) for fill in (-10000.0, -1000.0, -5000.0, -500.0, -50.0)),
+            *(patch(HIDE, ADDED.format(fill)) for fill in (-10000.0, -1000.0, -5000.0, -500.0, -50.0, -20.0)),
         ),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
         "MK7": tuple(
