@@ -1,7 +1,8 @@
 """What is said of the mistakes that turn up in more than one lesson, by id: `TEXTS["SM1"]`.
 
-A mistake that only one lesson knows stands in that lesson's `texts`. Ids are stable: reports and
-`explain("SM1")` use them. Names in the code of a text are those of the lessons (q, k, v, scores,
+A mistake that only one lesson knows stands in that lesson's `texts`. Those of `of_several_lessons.py` are told in
+a sentence and a paragraph, and an exercise's patch shows their code; all others here have code of their own. Ids are
+stable: reports and `explain("SM1")` use them. Names in the code of a text are those of the lessons (q, k, v, scores,
 mask), and True in a mask means that attention is allowed.
 """
 
