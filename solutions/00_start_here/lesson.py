@@ -534,8 +534,8 @@ progress()
 # - hard_lookup HL12: `query @ keys` runs without an error here. Over which axis does it add up?
 # - hard_lookup HL4: Which key is nearest to (1, 0.6), and which has the largest dot product?
 # - soft_lookup SL1: What does your answer become at sharpness 0, and what should it become?
-# - soft_lookup SL2: What do your weights sum to?
-# - soft_lookup SL6: What is the weight of an entry whose score is −1?
+# - soft_lookup TT14: What do your weights sum to?
+# - soft_lookup TT13: What is the weight of an entry whose score is −1?
 #
 # ## To discuss
 #

@@ -495,15 +495,14 @@ if passed(query_for) and passed(three_token_attention):
 # - softmax_rows SM4: What shape has the sum along axis 1, and where does it line up when you divide?
 # - softmax_rows TT47: By how much do the scores of a row differ before your division, and by how much after it?
 # - softmax_rows SM6: What happens to a row whose scores are all 1000 below those of another row?
-# - weighted_sum TT44: The weights of which query went into row 0 of your output?
-# - weighted_sum TT24: You took one value for each query. What became of the other weights?
+# - weighted_sum AB22: The weights of which query went into row 0 of your output?
+# - weighted_sum SL5: You took one value for each query. What became of the other weights?
 # - three_token_attention SD6: Do the rows of your weights still sum to 1?
-# - three_token_attention TT28: Where do d_k and d_v differ, and which of them does the dot product add over?
-# - three_token_attention TT27: What did the task ask to be returned first?
-# - corrected_first_row TT34: What do the rows of V sum to, and what does [5.3, 4.2] sum to?
-# - corrected_first_row TT35: What do the rows of V sum to, and what does [5, 4] sum to?
-# - query_for QF1: Your query points the right way. What would happen to the weights if it were twice as long?
-# - query_for QF17: What becomes of your scores if all keys are a hundred times shorter?
+# - three_token_attention TT8: Where do d_k and d_v differ, and which of them does the dot product add over?
+# - three_token_attention NT8: What did the task ask to be returned first?
+# - corrected_first_row TT34: What do the rows of V sum to, and what do [5.3, 4.2] and [5, 4] sum to?
+# - corrected_first_row TT38: Which values does the first token look at, and how many of them are in your sum?
+# - query_for QF1: Your query points the right way. What becomes of your scores if all keys are a hundred times shorter?
 # - query_for QF4: How many other keys share what is left?
 # - query_for QF10: What does your logarithm give when the share asked for is smaller than 1/n?
 #

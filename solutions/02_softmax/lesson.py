@@ -680,12 +680,12 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax SM4: For three rows, what shape has the sum without `keepdims`, and along which axis does NumPy line it up?
 # - softmax SX1: What does your function do with `axis=0`?
 # - softmax SM6: What becomes of a row that lies 2000 below another one?
-# - softmax SX3: Which dtype came in, and which went out?
+# - softmax NT9: Which dtype came in, and which went out?
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
 # - softmax_with_temperature SM5: You divided first. Can x / temperature still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?
 # - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
-# - find_failure FF13: How far above the mean of its row can a score lie?
+# - find_failure FF1: How far above the mean of its row can a score lie, and how far below another row a whole row?
 # - log_softmax SX30: What was the weight before you took its logarithm?
 # - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?
 # - cross_entropy CE2: How many losses were asked for, and how many came back?
@@ -693,7 +693,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - cross_entropy SX31: What is the largest loss that your function can return?
 # - cross_entropy_gradient CG1: What would one row's gradient be if there were twice as many other rows?
 # - cross_entropy_gradient CG4: If another word's score grows, what happens to the target's weight?
-# - cross_entropy_gradient CG11: Row 0 has target 2. At which places of row 0 did you subtract 1?
+# - cross_entropy_gradient CE7: Row 0 has target 2. At which places of row 0 did you subtract 1?
 # - softmax_jacobian SX46: If the first score grows, which weights move?
 # - softmax_jacobian SX41: What is the shape of p pᵀ, and what did you subtract?
 #

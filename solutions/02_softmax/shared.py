@@ -75,57 +75,21 @@ def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         "SX1": mistake(
             both("-1"),
             total("-1"),
-            says="The sum ran along the last axis, whatever was asked for; it should run along `axis`.",
-            why="""Along the last axis the result is right, so a test with rows alone cannot tell. Asked for axis=0, the columns have
-            to sum to 1, and here the rows still do.""",
-        ),
-        "SX53": mistake(
-            top("-1"),
-            top("0"),
-            says="The maximum ran along a fixed axis, whatever was asked for; it should run along `axis`, as the sum does.",
-            why="""Only a number that is the same for a whole slice leaves its weights as they are. With `axis=0` in the call the slices
-            are columns; a maximum of each row subtracts another number from each entry of a column, and changes their ratios.""",
-        ),
-        "SX4": mistake(
-            patch(".max(", ".mean("),
-            says="The mean was subtracted; subtract the maximum, which keeps every exponent at or below 0.",
-            why="""Any shift leaves the weights as they are, but only the maximum makes overflow impossible. With (0, 3000) the mean is
-            1500 and exp(1500) overflows; with an entry of −∞ the mean is −∞ and everything is NaN.""",
-        ),
-        "SX10": mistake(
-            patch(".max(", ".min("),
-            says="The minimum was subtracted, so the largest number can still overflow; subtract the maximum.",
-            why="Subtracting the minimum makes every exponent 0 or above. For scores 1000 apart exp(1000) is infinite, and ∞/∞ is NaN.",
-        ),
-        "SX23": mistake(
-            patch(f"{x}.max(", f"np.abs({x}).max("),
-            says="The largest absolute value was subtracted; subtract the largest number.",
-            why="""For (−1000, −999) it is 1000: both exponents fall to −2000, both exponentials to 0, and 0/0 is NaN. The absolute
-            value of an entry of −∞ is ∞, which does the same to its whole slice.""",
-        ),
-        "SX25": mistake(
-            top(keep="initial=0, keepdims=True"),
-            says="""A slice far below 0 underflows: its maximum was sought from a fixed start such as 0, or was subtracted only where
-            scores are large; subtract the slice's own maximum always.""",
-            why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. A
-            maximum should begin at the first number, or at −∞. `if x.max() > 80:` before the subtraction does the same harm.""",
-        ),
-        "SX26": mistake(
-            top(keep=LOST),
-            says="The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
-            why="""`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the
-            first row's maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where
-            they agree it runs.""",
-        ),
-        "SX27": mistake(
             total("0"),
             both("0"),
             both("-2"),
             *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2)),
-            says="The sum ran along another axis than the one asked for; where none is named, it should be the last.",
-            why="""With `axis=0` in the code, or as the default, the columns sum to 1 where the rows should. For as many rows as
-            columns no shape shows it, and a single row gets the weight 1 everywhere.""",
+            says="""The sum ran along another axis than the one asked for; it should run along `axis`, and where none is
+            named along the last.""",
+            why="""A fixed axis in the code, the last or the first, is right only for calls that happen to ask for it. Asked
+            for axis=0, the columns have to sum to 1, and along the last axis the rows still do. With `axis=0` in the code,
+            or as the default, it is the other way round, and a single row gets the weight 1 everywhere. For as many rows as
+            columns no shape shows it.""",
         ),
+        "SX53": (top("-1"), top("0")),
+        "SX4": (patch(".max(", ".mean("), patch(".max(", ".min(")),
+        "SX25": (top(keep="initial=0, keepdims=True"), patch(f"{x}.max(", f"np.abs({x}).max(")),
+        "SX26": top(keep=LOST),
     }
 
 

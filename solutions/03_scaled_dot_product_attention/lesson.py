@@ -607,8 +607,8 @@ assert by_loops_s > 100 * by_product_s and by_einsum_s > by_product_s
 # - project_qkv AB8: What does your first line assume about the number of axes of x?
 # - previous_token_projections PT2: What does softmax make of a row in which all scores are 0?
 # - previous_token_projections PT1: In q kᵀ, does row i belong to the token that asks or to the token that is found?
-# - previous_token_projections PT5: What happens to your dot products between the product and softmax?
-# - previous_token_projections PT7: How many other tokens take part in the sum, each with how much?
+# - previous_token_projections QF2: What happens to your dot products between the product and softmax?
+# - previous_token_projections QF4: How many other tokens take part in the sum, each with how much?
 # - scaled_dot_product_attention AB16: What is the shape of k.T when k has three axes?
 # - scaled_dot_product_attention SM1: Which numbers of your weights should sum to 1, those of a row or of a column?
 # - scaled_dot_product_attention SM4: What shape has the sum, and how does NumPy line it up with the exponentials?

@@ -92,16 +92,11 @@ MISTAKES = {
     "SD2": divided_by("q.shape[-1]"),
     "SD5": patch("/ math", "* math"),
     "SD6": patch(f" / {ROOT}", "", WEIGHTS, f"{WEIGHTS}\n    weights = weights / {ROOT}"),
-    "AB12": mistake(
+    "TT8": (
         divided_by("math.sqrt(k.shape[-2])"),
-        says="The scale was taken from the number of keys; divide by the root of d_k, the length of a key.",
-        why="""`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); the number
-        of keys does not change that.""",
-    ),
-    "AB13": mistake(
         divided_by("math.sqrt(v.shape[-1])"),
-        says="The scale was taken from d_v, the length of a value; divide by the root of d_k, the length of a query and of a key.",
-        why="No value enters a score, which is a sum over d_k products. With d_v = d_k the slip is invisible.",
+        divided_by("math.sqrt(q.shape[-2])"),
+        divided_by("math.sqrt(len(q))"),
     ),
     "AB14": mistake(
         divided_by("math.sqrt(q.shape[1])"),
@@ -109,44 +104,18 @@ MISTAKES = {
         why="""In a batch `q.shape[1]` is T_q and `k.shape[1]` is T_k; with two leading axes both count heads. Counted from the end,
         d_k is always axis -1 of q and of k.""",
     ),
-    "AB20": mistake(
-        patch(WEIGHTS, "weights = scores"),
-        says="Softmax is missing: the values were weighted by the scaled scores themselves.",
-        why="Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1.",
-    ),
-    "AB28": mistake(
-        divided_by("math.sqrt(q.shape[-2])"),
-        divided_by("math.sqrt(len(q))"),
-        says="The scale was taken from the number of queries or sentences; divide by the root of d_k, the size of q's last axis.",
-        why="""`q.shape[-2]` is the number of queries, and `len(q)` the length of the first axis: the queries of a matrix, the
-        sentences of a batch. The scale makes up for a sum over d_k products (lesson 04).""",
-    ),
+    "AB20": patch(WEIGHTS, "weights = scores"),
     "AB29": mistake(
         divided_by(f"math.sqrt({ROOT})"),
         says="The root was taken twice, so the scores were divided by the fourth root of d_k; divide by its square root.",
         why="""With d_k = 16 the scale is 4, and its root 2. Dividing both q and k by the fourth root is fine, since the product
         then carries it twice; dividing one of them, or the scores, is half of that.""",
     ),
-    "AB30": mistake(
-        patch(WEIGHTS, "weights = exps"),
-        says="The division of the exponentials by their sum is missing; each row of weights should sum to 1.",
-        why="""exp makes every score positive; the division by the row's sum makes a distribution of it. Without it the output is no
-        average of the values, and it grows with the number of keys.""",
-    ),
-    "AB33": mistake(
-        patch(WEIGHTS, f"{WEIGHTS}\n    exps = np.exp(weights)\n    {WEIGHTS}"),
-        says="Softmax was applied twice, the second time to weights; apply it once, to the scaled scores.",
-        why="""Weights lie between 0 and 1, so softmax of them is nearly even: (1, 0) becomes (0.73, 0.27). No key can get more than e
-        times the weight of another.""",
-    ),
-    "AB40": mistake(
-        patch(
-            "exps = np.exp(scores - ",
-            "scores = np.where(np.tri(*scores.shape[-2:]), scores, -np.inf)\n    exps = np.exp(scores - ",
-        ),
-        says="Each query was kept from the keys after its own place, as by a causal mask; here every query should see every key.",
-        why="""A causal mask belongs to models that predict the next token (lesson 06). Attention itself has no order: without a mask each
-        row of weights may be above 0 everywhere.""",
+    "TT14": patch(WEIGHTS, "weights = exps"),
+    "AB33": patch(WEIGHTS, f"{WEIGHTS}\n    exps = np.exp(weights)\n    {WEIGHTS}"),
+    "MA37": patch(
+        "exps = np.exp(scores - ",
+        "scores = np.where(np.tri(*scores.shape[-2:]), scores, -np.inf)\n    exps = np.exp(scores - ",
     ),
     "AB31": mistake(
         patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
@@ -154,10 +123,10 @@ MISTAKES = {
         why="""For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises
         a UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats.""",
     ),
-    "SX23": patch("scores.max", "np.abs(scores).max"),
-    "SX25": patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
+    "SX25": (
+        patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
+        patch("scores.max", "np.abs(scores).max"),
+    ),
     "SX26": FLAT_TOP,
-    "TT9": divided_by("(2 * q.shape[-1])"),
-    "TT11": divided_by(f"int({ROOT})"),
-    "TT31": divided_by("(q.shape[-1] ** 1 / 2)"),
+    "TT9": (divided_by("(2 * q.shape[-1])"), divided_by("(q.shape[-1] ** 1 / 2)")),
 }

@@ -540,11 +540,11 @@ figures.why_scale.side_by_side(maps)
 #
 # ## Mistakes to expect
 #
-# - dot_product_std WS2: What is the unit of a variance, if scores were meters?
+# - dot_product_std WS15: What is the unit of a variance, if scores were meters?
 # - dot_product_std WS8: If I pass the same generator state twice, do I get the same number twice?
 # - row_entropy WS9: What does your line give for a weight of exactly 0, and what should it add?
 # - row_entropy WS12: How many numbers should come back for three rows?
-# - softmax_gradient_norm WS16: When one score rises, do only its own weight and nothing else change?
+# - softmax_gradient_norm SX46: When one score rises, do only its own weight and nothing else change?
 # - softmax_gradient_norm SM5: What is exp(1000) to NumPy?
 # - query_gradient_norm QG4: At which quantity does your derivative end, and is that the one that learns?
 # - query_gradient_norm QG1: The scale multiplies the scores. What does it do to their derivative?

@@ -738,7 +738,7 @@ figures.numpy_to_pytorch.rounding(offsets, errors, spacing)
 # - linear_from_numpy PJ1: Which shape does the documentation give for the weight of nn.Linear(3, 2)?
 # - linear_from_numpy NT2: If I set w[0, 0] = 100 after the call, what does your layer give?
 # - linear_from_numpy NT29: What would it mean to differentiate the line that fills the weight?
-# - SelfAttention NT26: What does your module answer to an x of zeros?
+# - SelfAttention PJ2: What does your module answer to an x of zeros?
 # - SelfAttention NT19: Where does the list of parameters come from?
 # - SelfAttention NT22: If forward runs twice on the same x, which weights does each run use?
 # - parameters_without_gradient PG1: What is the sum of a softmax's weights, and how does it change with the scores?

@@ -18,6 +18,7 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "SM3": (
             softmax_by_hand("scores - scores.max()", "e.sum()", indent),
             softmax_by_hand(ROW_MAXIMUM, "e.sum()", indent),
+            patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
         ),
         "SM5": softmax_by_hand("scores", indent=indent),
         "SM6": softmax_by_hand("scores - scores.max()", indent=indent),
@@ -26,38 +27,17 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "SD6": patch(SCALE, "", "dim=-1)", f"dim=-1){SCALE}"),
         "SD8": patch("q @ k.transpose", "k @ q.transpose"),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights @ v", "weights.detach() @ v")),
-        "NT6": mistake(
-            patch("math.sqrt(q", "math.sqrt(v"),
-            says="The scale was taken from the width of the values; take it from d_k, the width of queries and keys.",
-            why="A score is a sum over d_k products of a query and a key, so its spread grows with √d_k, whatever the width of v.",
-        ),
-        "NT7": mistake(
-            patch("(output, weights)", "(output, weights.detach())"),
-            says="The returned weights were cut from the graph, so no loss on them trains anything; return them with their graph.",
-            why="""The output still has its graph; the weights do not, since they were detached before they were returned.
-            To plot them, detach them later.""",
-        ),
-        "NT8": mistake(
-            patch("(output, weights)", "(weights, output)"),
-            says="The weights came back first; they should come second.",
-            why="The contract names the output first: callers unpack by position.",
-        ),
-        "NT23": mistake(
-            patch("(output, weights)", "output"),
-            says="Only one thing came back; the weights are asked for as well.",
-            why="The contract is (output, weights): the weights are what the next lessons look at.",
-        ),
-        "NT24": mistake(
-            patch("q.shape[-1]", "k.shape[-2]"),
-            says="The scale was taken from the number of keys; take it from d_k, the width of queries and keys.",
-            why="""A score is a sum over the d_k products of one query and one key, however many keys there are. The width is the
-            last entry of k's shape, the number of keys the one before it.""",
-        ),
+        "TT8": (patch("math.sqrt(q", "math.sqrt(v"), patch("q.shape[-1]", "k.shape[-2]")),
+        "NT7": patch("(output, weights)", "(output, weights.detach())"),
+        "NT8": patch("(output, weights)", "(weights, output)"),
+        "NT23": patch("(output, weights)", "output"),
         "NT31": mistake(
             patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{' ' * indent}scores = q"),
-            says="Everything was cut from the graph, so no gradient flows back at all; compute in torch, and leave the graph as it is.",
-            why="""`with torch.no_grad():` around the whole, `@torch.no_grad()` above it, `.detach()` of what goes in or of what comes
-            out, and a way through NumPy all have this effect: the results require no grad, and `backward()` raises an error.""",
+            *(patch("scores = q", f"{name} = {name}.detach()\n{' ' * indent}scores = q") for name in ("q", "k", "v")),
+            says="One of q, k and v was cut from the graph, or all were, so that no gradient reaches it; use them as they come, in torch.",
+            why="""`.detach()`, `.data`, `torch.tensor(…)` of a tensor and a way through NumPy make a constant. The results
+            are the same, and whatever made the tensor that was cut off learns nothing. With `torch.no_grad()` around the
+            whole, or above it, all is cut: the results require no grad, and `backward()` raises an error.""",
         ),
         "AB15": (
             patch("k.transpose(-2, -1)", "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
@@ -66,7 +46,9 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "AB19": patch("(output, weights)", "(output, scores)"),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AB22": patch("weights @ v", "weights.mT @ v"),
-        "TT9": patch("math.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"),
-        "TT29": patch("weights @ v", "weights @ k"),
-        "TT31": patch("math.sqrt(q.shape[-1])", "(q.shape[-1] ** 1 / 2)"),
+        "TT9": (
+            patch("math.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"),
+            patch("math.sqrt(q.shape[-1])", "(q.shape[-1] ** 1 / 2)"),
+        ),
+        "HL1": patch("weights @ v", "weights @ k"),
     }

@@ -57,7 +57,7 @@ MISTAKES = {
     "tensor_parallel_attention": "TA10",
     "ring_attention": "RA13",
     "find_failure": "FF9",
-    "leaks": "LK7",
+    "leaks": "FF9",
     "wrong_gradients": "WG7",
     "parameters_without_gradient": "PG6",
     "loss_without_head": "LH11",

@@ -168,11 +168,7 @@ class hard_lookup:
     )
 
     mistakes = {
-        "HL1": mistake(
-            patch("values[best]", "keys[best]"),
-            says="The best key itself was returned; the value that belongs to it is asked for.",
-            why="Keys are compared, values are returned. They may differ in size: here a key has d numbers, a value d_v.",
-        ),
+        "HL1": patch("values[best]", "keys[best]"),
         "HL2": mistake(
             patch(
                 "best = np.argmax(scores)",
@@ -192,17 +188,13 @@ class hard_lookup:
         ),
         "HL4": mistake(
             patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
-            says="Keys were ranked by their distance to the query; rank them by the dot product.",
-            why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction has a
-            large dot product and lies far away. Attention uses the dot product.""",
+            says="The keys were compared by their distance to the query; compare them by the dot product.",
+            why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction
+            has a large dot product and lies far away. Attention uses the dot product.""",
         ),
-        "HL5": mistake(
-            *(
-                patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
-                for guard in ("", " + 1e-09")
-            ),
-            says="Keys were ranked by the angle to the query alone (cosine similarity); a dot product counts how long they are, too.",
-            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
+        "HL5": tuple(
+            patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
+            for guard in ("", " + 1e-09")
         ),
         "HL6": mistake(
             patch("values[best]", "int(best)"),
@@ -226,17 +218,23 @@ class hard_lookup:
         ),
         "HL9": mistake(
             patch("np.argmax(scores)", "scores == scores.max()"),
-            says="Every entry with the largest score was returned, as a matrix; one value of shape (d_v,) is asked for.",
-            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows.",
+            patch("values[best]", "values[best:best + 1]"),
+            says="""A matrix was returned, since a slice, a list or a boolean array as an index keeps an axis; one value of
+            shape (d_v,) is asked for.""",
+            why="""`values[i:i + 1]` and `values[[i]]` have the shape (1, d_v). `values[scores == scores.max()]` has a row
+            for each match: one row, and more of them on a tie. A plain number, such as `np.argmax` gives, drops the axis.""",
         ),
         "HL10": mistake(
             patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
             _from_0,
             _from_0_at_none,
             _from_0_unset,
-            says="Negative scores were not compared with each other, as in a search that starts from 0; the largest should win.",
-            why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
-            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score.""",
+            *(patch("np.argmax(scores)", f"np.argmax(np.maximum(scores, {start}))") for start in (-1, -10)),
+            says="The search started from a fixed best score, such as 0 or −1, so that scores below it were not compared; start from −∞.",
+            why="""All scores may be below the number with which a search begins. It then finds nothing better: the first
+            entry wins, or none does. `np.maximum(scores, 0)` makes all negative scores equal in the same way. No number is
+            low enough, −1000 and −10⁹ only make the wrong answers rarer. A running maximum starts at −∞, or at the first
+            score.""",
         ),
         "HL11": mistake(
             patch(FIT, "(keys * query).ravel()"),
@@ -247,31 +245,15 @@ class hard_lookup:
         "HL12": mistake(
             patch(FIT, "query @ keys"),
             says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
-            why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix product sums
-            over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the sum should run over d,
-            so keys go left, or are transposed.""",
+            why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix
+            product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the
+            sum should run over d, so keys go left, or are transposed.""",
         ),
-        "HL13": mistake(
-            patch("values[best]", "values[:, best]"),
-            says="A column of values was taken, `values[:, i]`; take row i, the value of entry i.",
-            why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
-            columns: an index beyond them raises an IndexError.""",
-        ),
-        "HL14": mistake(
-            patch("values[best]", "values[best:best + 1]"),
-            says="A matrix with one row was returned; one value of shape (d_v,) is asked for.",
-            why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it.",
-        ),
+        "HL13": patch("values[best]", "values[:, best]"),
         "HL15": mistake(
             patch("values[best]", "values[0]"),
             says="The first value was returned, whatever the query and the keys are; the best key's value is asked for.",
             why="A look-up has to compare the query with every key before it knows which value it wants.",
-        ),
-        "HL16": mistake(
-            *(patch("np.argmax(scores)", f"np.argmax(np.maximum(scores, {start}))") for start in (-1, -10)),
-            says="The search started from a best score such as −1, so the first entry wins where every score is lower; start from −∞.",
-            why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum
-            starts at −∞, or at the first score.""",
         ),
         "HL17": mistake(
             *(
@@ -281,9 +263,13 @@ class hard_lookup:
                     "min(range(len(scores)), key=lambda i: (-scores[i], values[i].tolist()))",
                 )
             ),
-            says="On a tie the values were compared, and the largest or the smallest won; the first entry should.",
-            why="""Pairs are compared by their first part, and where it is the same by their second. So `max` or `sorted` of pairs of
-            score and value lets the values decide a tie. `np.argmax` looks at the scores alone and keeps the first.""",
+            patch("values[best]", "values[scores == scores.max()].mean(axis=0)"),
+            says="""On a tie the values had a say: the largest or smallest of them won, or their mean came back; the first
+            entry should win.""",
+            why="""Pairs are compared by their first part, and where it is the same by their second. So `max` or `sorted` of
+            pairs of score and value lets the values decide a tie. `scores == scores.max()` marks every entry with the
+            largest score, and the mean of their values may be stored nowhere. `np.argmax` looks at the scores alone and
+            gives one position, the first.""",
         ),
         "HL18": mistake(
             patch(
@@ -296,11 +282,5 @@ class hard_lookup:
             says="Every score was compared with the first one alone; it should be compared with the best so far.",
             why="""With the scores 3, 8 and 5 both of the later ones are above 3, so the last of them wins. A running maximum needs two
             lines in the `if`: the new best position and the new best score.""",
-        ),
-        "HL19": mistake(
-            patch("values[best]", "values[scores == scores.max()].mean(axis=0)"),
-            says="On a tie the mean of the tied values came back; the value of the first of them is asked for.",
-            why="""`scores == scores.max()` marks every entry with the largest score. Their mean may be a row that is stored nowhere.
-            `np.argmax` gives one position, the first.""",
         ),
     }

@@ -129,11 +129,10 @@ class soft_lookup:
             why="""Multiplied with the exponentials or with the weights, a common factor cancels when they are divided by their sum. Inside
             the exponential it changes how far apart the weights are.""",
         ),
-        "SL2": mistake(
+        "TT14": (
             patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits"),
             patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits / len(fits)"),
-            says="The weights were not divided by their sum; they should sum to 1.",
-            why="Weights are shares of a whole. If they sum to 3, three times too much comes back, whatever is asked.",
+            patch("fits / fits.sum()", "fits / fits.max()"),
         ),
         "SL3": mistake(
             patch("return weights @ values", "return sharpness * weights @ values"),
@@ -147,83 +146,30 @@ class soft_lookup:
             says="The weights themselves were returned; the values, blended by them, are asked for.",
             why="A look-up returns what is stored. The weights (n,) only say how much of each of the n values is in the answer (d_v,).",
         ),
-        "SL5": mistake(
-            patch("return weights @ values", "return values[np.argmax(scores)]"),
-            says="The value of the best key alone was returned, as in the hard look-up; all values should be blended.",
-            why="Every weight is above 0, so every value counts a little. Only where one score is far above the others do the two agree.",
-        ),
-        "SL6": mistake(
+        "SL5": patch("return weights @ values", "return values[np.argmax(scores)]"),
+        "TT13": (
             patch(SHIFT, "scores"),
             patch(SHIFT, "np.abs(scores)"),
             patch(SHIFT, "np.maximum(scores, 0)"),
             patch(SHIFT, "scores - scores.min()"),
-            says="The scores themselves were divided by their sum, without the exponential; exp(score) should be.",
-            why="""Scores can be negative, and then their shares are, too, or the sum is 0. The exponential makes every score positive, and
-            only differences of scores count.""",
         ),
-        "SL7": mistake(
-            patch(SHARP, "(keys @ query) / sharpness"),
-            says="The scores were divided by the sharpness; they should be multiplied by it.",
-            why="What divides the scores is called a temperature (lesson 02). At sharpness 0 there would be nothing to divide by.",
-        ),
-        "SL8": mistake(
-            patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
-            says="The weighted values were averaged; they should be added up.",
-            why="The weights sum to 1 already, so the sum is an average. Dividing by n once more makes it n times too small.",
-        ),
-        "SL9": mistake(
-            patch(BLEND, "weights @ keys"),
-            says="The keys were blended; the values should be.",
-            why="Keys are compared, values are returned. They may differ in size: here a key has d numbers, a value d_v.",
-        ),
+        "SL7": patch(SHARP, "(keys @ query) / sharpness"),
+        "SL8": patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
+        "HL1": patch(BLEND, "weights @ keys"),
         "SL10": mistake(
             patch(BLEND, "weights[:, None] * values"),
             says="The weighted values came back one by one, as a matrix; their sum over the entries is asked for.",
             why="`weights[:, None] * values` has the shape (n, d_v). The answer is one value, (d_v,): the sum of its rows.",
         ),
-        "SL11": mistake(
-            *(
-                patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
-                for guard in ("", " + 1e-09")
-            ),
-            says="""The keys were compared by the angle to the query alone (cosine similarity); a dot product counts how long
-            they are, too.""",
-            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
+        "HL5": tuple(
+            patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
+            for guard in ("", " + 1e-09")
         ),
-        "SL12": mistake(
-            patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
-            patch(FIT, "-np.linalg.norm(keys - query, axis=1)"),
-            says="The keys were compared by their distance to the query; compare them by the dot product.",
-            why="The nearest key and the key with the largest dot product often differ: a long key in the right direction lies far away.",
-        ),
-        "SL13": mistake(
-            patch(FIT, "query @ keys"),
-            says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
-            why="""`query @ keys` multiplies the query's numbers with those of a column. Keys have shape (n, d), and the sum runs over
-            d: keys go left.""",
-        ),
-        "SL14": mistake(
-            patch(SHIFT, "2.0 ** (scores - scores.max())"),
-            patch(SHIFT, "10.0 ** (scores - scores.max())"),
-            says="Another base was raised to the scores; `np.exp` raises e.",
-            why="With base 2 the answers are those of a sharpness 0.69 times as large, with base 10 of one 2.3 times as large.",
-        ),
-        "SL15": mistake(
-            patch(SHARP, "-sharpness * (keys @ query)"),
-            says="The worst key got the largest weight; the scores should enter with their own sign.",
-            why="A large dot product means a good fit. The minus sign would be right for a distance.",
-        ),
-        "SL16": mistake(
-            patch("fits / fits.sum()", "fits / fits.max()"),
-            says="The largest weight is 1 and the others come on top of it; the weights should be divided by their sum.",
-            why="""Dividing by the largest, or subtracting the largest score and not dividing at all, both give this. More than a blend
-            comes back.""",
-        ),
-        "SL17": mistake(
-            patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
-            says="The scores were also divided by √d; here they are multiplied by the sharpness and nothing else.",
-            why="Lesson 01 divides by √d_k, which is one choice of a sharpness. Here the caller chooses it.",
-        ),
+        "HL4": (patch(FIT, "-((keys - query) ** 2).sum(axis=1)"), patch(FIT, "-np.linalg.norm(keys - query, axis=1)")),
+        "HL12": patch(FIT, "query @ keys"),
+        "SL14": (patch(SHIFT, "2.0 ** (scores - scores.max())"), patch(SHIFT, "10.0 ** (scores - scores.max())")),
+        "SL15": patch(SHARP, "-sharpness * (keys @ query)"),
+        "QG8": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
         "SL18": mistake(
             patch(SHARP, "(keys @ query) ** sharpness"),
             patch(
@@ -232,20 +178,13 @@ class soft_lookup:
                 "fits / fits.sum()",
                 "fits / (fits ** sharpness).sum()",
             ),
-            says="""The sharpness was applied in another way (as a power of the scores, or in the sum alone); it should multiply each
-            score.""",
-            why="""softmax(sharpness · scores): the product comes first, then the exponential, then the division by the sum of these
-            exponentials.""",
-        ),
-        "SL19": mistake(
             patch(SHARP, "sharpness ** 2 * (keys @ query)"),
-            says="Sharpness was applied twice; multiply the scores by it once.",
-            why="If the query or the keys are multiplied by it, the scores have it already.",
-        ),
-        "SL20": mistake(
             patch(SHARP, FIT, BLEND, "weights ** sharpness @ values"),
-            says="The weights were raised to the power of sharpness and no longer sum to 1; multiply the scores by it, before exp.",
-            why="""(e^s)^c is e^(c s), so the proportions are right, but the sum is no longer 1.""",
+            says="""The sharpness was applied in another way: twice, as a power, or in the sum alone; multiply each score by
+            it once, before exp.""",
+            why="""softmax(sharpness · scores): the product comes first, then the exponential, then the division by the sum
+            of these exponentials. If the query or the keys are multiplied by it, the scores have it already. As a power of
+            the weights it gives the right proportions, since (e^s)^c is e^(c s), but the weights no longer sum to 1.""",
         ),
         "SL21": mistake(
             patch("fits / fits.sum()", "fits / fits.cumsum()"),

@@ -98,7 +98,7 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 """,
         ),
         (
-            "HL19",
+            "HL17",
             """
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     scores = keys @ query
@@ -116,7 +116,7 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 """,
         ),
         (
-            "HL16",
+            "HL10",
             """
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     best, best_index = -10.0, 0
@@ -305,7 +305,7 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL14",
+            "HL9",
             """
 def hard_lookup(query, keys, values):
     best = np.argmax(keys @ query)
@@ -320,7 +320,7 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL16",
+            "HL10",
             """
 def hard_lookup(query, keys, values):
     best, best_score = 0, -1
@@ -458,7 +458,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
 """,
         ),
         (
-            "SL19",
+            "SL18",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     scores = keys @ (sharpness * query)
@@ -467,7 +467,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL20",
+            "SL18",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     e = np.exp(keys @ query)
@@ -476,7 +476,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL2",
+            "TT14",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     scores = sharpness * (keys @ query)
@@ -494,7 +494,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL2",
+            "TT14",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     return np.exp(sharpness * (keys @ query)) @ values
@@ -524,7 +524,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL6",
+            "TT13",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     scores = sharpness * (keys @ query)
@@ -549,7 +549,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL9",
+            "HL1",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
@@ -567,7 +567,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL11",
+            "HL5",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     cos = keys @ query / np.linalg.norm(keys, axis=1) / np.linalg.norm(query)
@@ -576,7 +576,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL12",
+            "HL4",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     far = np.linalg.norm(keys - query, axis=1)
@@ -601,7 +601,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL16",
+            "TT14",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
@@ -609,7 +609,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL17",
+            "QG8",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))

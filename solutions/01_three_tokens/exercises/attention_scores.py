@@ -69,48 +69,17 @@ class attention_scores:
     return scores""",
             ),
         ),
-        "TT1": mistake(
-            patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
-            says="The scores were already divided by √d_k; the plain dot products are asked for.",
-            why="Scaling is the next exercise's step. If both do it, the scores are divided twice.",
-        ),
-        "TT2": mistake(
-            patch("Q @ K.T", "Q.T @ K"),
-            says="`Q.T @ K` added up over the tokens and paired features with features; queries should be paired with keys.",
-            why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
-            gives (d_k, d_k). d_k has to be inside: (n_q, d_k) @ (d_k, n_k).""",
-        ),
-        "TT3": mistake(
-            patch("K.T", "K"),
-            says="`Q @ K` multiplied a query by the columns of K; a key is a row, so K should be transposed.",
-            why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong.",
-        ),
-        "TT4": mistake(
-            patch("K.T", "Q.T"),
-            says="The queries were multiplied by the queries; multiply them by the keys.",
-            why="A score says how well a key fits a query, so both are needed.",
-        ),
-        "TT5": mistake(
-            patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
-            says="The scores were divided by how long the arrows of query and key are (cosine similarity); that should count.",
-            why="Scaled dot-product attention divides by √d_k alone, the same number for every pair.",
-        ),
-        "TT6": mistake(
-            patch("Q @ K.T", "softmax_rows(Q @ K.T)"),
-            says="Softmax was already applied, which gives weights; the scores before it are asked for.",
-            why="Scores may be any number; weights are positive and sum to 1. The steps stay apart so that the scale can come in between.",
-        ),
-        "TT7": mistake(
-            patch("Q @ K.T", "-((Q[:, None] - K) ** 2).sum(axis=-1)"),
-            says="Negative squared distances came back; dot products are asked for.",
-            why="Both are large for similar vectors, but a distance also punishes a key for being long.",
-        ),
+        "TT1": patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
+        "TT3": (patch("K.T", "K"), patch("Q @ K.T", "Q.T @ K")),
+        "TT4": patch("K.T", "Q.T"),
+        "HL5": patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
         "AB15": (patch("K.T", "K.reshape(K.shape[1], K.shape[0])"), patch("K.T", "K.reshape(Q.shape[1], -1)")),
         "TT49": mistake(
             patch("return Q @ K.T", LOOP.format("Q", "Q")),
             patch("return Q @ K.T", LOOP.format("Q", "K")),
-            says="The result has a column for each query; it should have one for each key, (n_q, n_k).",
-            why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer: `len(K)`.",
+            says="The number of queries was used where the number of keys belongs, in a loop or in a shape; take `len(K)`, or `len(V)`.",
+            why="""In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer:
+            scores have a column for each key, and all keys' values are added up.""",
         ),
         "TT55": mistake(
             patch(

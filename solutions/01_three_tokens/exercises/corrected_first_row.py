@@ -24,57 +24,39 @@ class corrected_first_row:
     mistakes = {
         "TT34": mistake(
             [5.3, 4.2],
-            says="[5.3, 4.2] is one of the printed results, but its parts sum to 9.5; they should sum to 10.",
-            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10.",
-        ),
-        "TT35": mistake(
             [5.0, 4.0],
-            says="[5, 4] is one of the printed results, but its parts sum to 9; they should sum to 10.",
-            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10, without 0.2 · 5.",
+            [5.3, 4.7],
+            [5.8, 4.2],
+            [6.0, 4.0],
+            says="A printed result was given, or one of its numbers and what it lacks to 10; compute both numbers from the weights.",
+            why="""Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. [5.3, 4.2] sums to 9.5.
+            [5, 4] sums to 9: its 4 is 0.4 · 10, without 0.2 · 5. The sum tells that something is wrong, not what. Each
+            number is 10 times a weight plus 5 times the third weight.""",
         ),
         "TT36": mistake(
             [0.4011, 0.4011, 0.1978],
-            says="The first token's three weights were given; its output is asked for, two numbers: weights @ V.",
-            why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number.",
-        ),
-        "TT37": mistake(
             [0.4223, 0.4223, 0.1554],
-            says="Three weights without the scale were given; the first token's output is asked for, two numbers: weights @ V.",
-            why="[0.42, 0.42, 0.16] is what softmax gives for [1, 1, 0], before the division by √2.",
+            [0.4011, 0.1978],
+            says="Weights were given; the first token's output is asked for, two numbers: the values, blended with all three weights.",
+            why="""output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second
+            number. The weights are [0.4011, 0.4011, 0.1978]. [0.42, 0.42, 0.16] is what softmax gives without the scale, for
+            [1, 1, 0] before the division by √2.""",
         ),
         "TT38": mistake(
             [4.0111, 4.0111],
             says="The third token's share is missing: add 5 times the third weight to each number.",
             why="The third value is [5, 5], so both numbers gain 5 times the third weight.",
         ),
-        "TT39": mistake(
-            [6.0167, 3.9833],
-            says="The second token's output was given; the first token's is asked for.",
-            why="Row i of the output belongs to query i; counting starts at 0, so the first token has row 0.",
-        ),
-        "TT45": mistake(
-            [5.3, 4.7],
-            [5.8, 4.2],
-            [6.0, 4.0],
-            says="A printed number was kept and the other one changed, so that they sum to 10; compute both from the weights.",
-            why="The sum tells that something is wrong, not what. Each number is 10 times a weight plus 5 times the third weight.",
-        ),
         "TT46": mistake(
             WHOLE,
             np.array(WHOLE),
-            says="The outputs of all three tokens were given; the first token's row is asked for.",
-            why="`three_token_attention` returns (output, weights), and row i of the output belongs to query i: the first is `output[0]`.",
-        ),
-        "TT51": mistake(
+            [6.0167, 3.9833],
             [5.0, 6.0167],
             [5.0, 6.0167, 6.2762],
-            says="The first column of the outputs was given; the first token's output is their first row.",
-            why="Row i of the output belongs to query i. `output[:, 0]` has the first number of every token.",
-        ),
-        "TT52": mistake(
-            [0.4011, 0.1978],
-            says="Two of the first token's weights were given; its output is asked for: the values, blended with all three weights.",
-            why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number.",
+            says="""Another part of the outputs was given: a column, another token's row, or all rows; the first token's row,
+            `output[0]`, is asked for.""",
+            why="""`three_token_attention` returns (output, weights). Row i of the output belongs to query i, and counting
+            starts at 0. `output[:, 0]` has the first number of every token.""",
         ),
         "SM1": [3.4714, 5.0],
         "TT40": mistake(

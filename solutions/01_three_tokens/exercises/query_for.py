@@ -182,73 +182,34 @@ class query_for:
     )
 
     mistakes = {
-        "QF1": mistake(
+        "QF1": (
             patch(f"own * ({SCALE})", "own * 1.0"),
-            says="The target's key itself came back, in the right direction but too short; the query should be long enough for the share.",
-            why="""Softmax looks at differences of scores. A query in the direction of the key puts it ahead of all others, and how far
-            ahead depends on the query's length: made longer, the same query gives any share below 1.""",
-        ),
-        "QF17": mistake(
             *(
                 patch(f"own * ({SCALE})", f"own * {times}")
                 for times in ("1000.0", "100.0", "10.0", "1e4", "1e5", "1e6")
             ),
-            says="The target's key was multiplied by a fixed number; how much is needed should follow from the keys and the share.",
-            why="""The query c · key gives its key the score c · ‖key‖² / √d. If all keys are a hundred times shorter, the same c gives
-            scores that are ten thousand times smaller: 1000 is plenty for arrows of length 1, and far too little for arrows of length
-            0.01. Measure the lead, or make the query longer in a loop until the weight is large enough.""",
-        ),
-        "QF18": mistake(
             *(
                 patch(f"own * ({SCALE})", f"own / np.linalg.norm(own) * {times}")
                 for times in ("1000.0", "100.0", "10.0", "1.0", "1e4")
             ),
-            says="The query was given a fixed length along the target's key; the length should follow from the keys and the share.",
-            why="""A score is the length of the query times how far out a key lands on its line. Keys of length 0.01 land a hundred times
-            less far out than keys of length 1, so the query has to be a hundred times longer; it also has to be longer where another
-            key is near the target's. Measure the lead, or make the query longer in a loop until the weight is large enough.""",
         ),
-        "QF2": mistake(
-            patch(" * math.sqrt(keys.shape[1])", ""),
-            says="The query is √d times too short: the division of the scores by √d was not made up for.",
-            why="""The share was worked out for plain dot products. Attention divides them by √d, so the query has to be √d times as
-            long to make up for it.""",
-        ),
-        "QF3": mistake(
-            patch("keys.shape[1]", "len(keys)"),
-            says="The scale was taken from the number of keys; take √d, where d is how many numbers a key has.",
-            why="`keys` has shape (n, d). The scale of attention comes from d, however many keys there are.",
-        ),
-        "QF4": mistake(
+        "QF2": patch(" * math.sqrt(keys.shape[1])", ""),
+        "TT8": patch("keys.shape[1]", "len(keys)"),
+        "QF4": (
             patch("(len(keys) - 1) * share", "share"),
             patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "share / (1 - share)"),
-            says="The share was worked out against one other key; it should hold against all n − 1 others.",
-            why="""Against a single other key, log(share / (1 − share)) is the lead that is needed. With n − 1 others that are equally near,
-            their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1).""",
         ),
-        "QF5": mistake(
-            patch("own * (", "-own * ("),
-            says="The query was turned away from the target's key, which gets too little weight; it should point along that key.",
-            why="""A dot product is large where two vectors point the same way. Turned around, the same query hides the key that it is
-            meant to find.""",
-        ),
-        "QF6": mistake(
-            patch("own = keys[target]", "own = keys[target - 1]"),
-            says="The key before the target was used; positions are counted from 0, so use `keys[target]`.",
-            why="`keys[target]` is the key at index target. For target 0, `keys[target - 1]` is the last one.",
-        ),
-        "QF7": mistake(
-            patch("math.log(", "math.log10("),
-            says="The logarithm was taken with base 10; the natural one is needed, since softmax is made of powers of e.",
-            why="log₁₀ x is 0.43 · ln x, so the query is less than half as long as it has to be.",
-        ),
-        "QF8": mistake(
+        "QF5": patch("own * (", "-own * ("),
+        "QF13": mistake(
+            patch(" / lead", " / np.linalg.norm(own)"),
+            *(patch(" / lead", f" / scores[target]{more}") for more in ("", " * 1.001", " * 1.01")),
             patch("np.delete(scores, target).max()", "np.delete(scores, target).mean()"),
-            says="The query was measured against the average of the other keys; measure it against the nearest of them.",
-            why="""Most other keys may be far away while one is near. The target has to be ahead of that one: the difference to the largest
-            other score is what counts.""",
+            says="The target's lead over the nearest other key was not measured; keys that are near it, or short, need a longer query.",
+            why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. The difference
+            to the average of the others is larger than that. Dividing by ‖key‖² alone is right only where the other keys are
+            at right angles to it, and by ‖key‖ only where that is 1 as well.""",
         ),
-        "QF9": mistake(
+        "TT41": (
             patch("return own * (", "own *= (", f"{SCALE})", f"{SCALE})\n    return own"),
             patch(
                 f"return own * ({SCALE})",
@@ -262,9 +223,6 @@ class query_for:
         own *= 2
     return own""",
             ),
-            says="`*=` changed the caller's keys: `keys[target]` is a part of `keys`, not a copy; make a new array.",
-            why="""An index such as `keys[target]` gives a view of the same memory. `own = own * c` makes a new array, and `own *= c` writes
-            into the keys; where they are whole numbers, it stops with a UFuncTypeError.""",
         ),
         "QF10": mistake(
             patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "(len(keys) - 1) * share / (1 - share)"),
@@ -289,31 +247,8 @@ class query_for:
             why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
             only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
         ),
-        "QF13": mistake(
-            patch(" / lead", " / np.linalg.norm(own)"),
-            *(patch(" / lead", f" / scores[target]{more}") for more in ("", " * 1.001", " * 1.01")),
-            says="The lead of the target was not measured; keys that are near it, or short, need a longer query.",
-            why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by ‖key‖² alone is
-            right only where the other keys are at right angles to it, and by ‖key‖ only where that is 1 as well.""",
-        ),
-        "QF14": mistake(
-            patch("own = keys[target]", "own = keys[:, target]"),
-            says="A column of `keys` was taken; take a row, which is a key.",
-            why="`keys` has shape (n, d): `keys[target]` is the target's key, `keys[:, target]` one feature of all keys.",
-        ),
-        "QF15": mistake(
-            patch("(len(keys) - 1) * share / (1 - share)", "(len(keys) - 1) * share"),
-            says="The division by the rest, 1 − share, is missing; the lead should make the ratio share / (1 − share).",
-            why="""With a share of 0.9 the others keep 0.1 together, so the target's exponential has to be 9 times their sum, and not 0.9
-            times.""",
-        ),
-        "QF16": mistake(
-            patch(
-                f"return own * ({SCALE})",
-                f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query",
-            ),
-            says="The query was cut to whole numbers, because it was put into an array of the keys' type; it should keep its decimals.",
-            why="""Keys may be whole numbers. `np.zeros_like(keys[0])` and `keys.copy()` then hold whole numbers, too, and cut off what
-            follows the point. Return the product itself, or make the array with `np.zeros(keys.shape[1])`.""",
+        "HL13": patch("own = keys[target]", "own = keys[:, target]"),
+        "AB21": patch(
+            f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"
         ),
     }

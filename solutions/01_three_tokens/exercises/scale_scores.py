@@ -38,43 +38,19 @@ class scale_scores:
         "SD1": patch(" / math.sqrt(d_k)", ""),
         "SD2": patch("math.sqrt(d_k)", "d_k"),
         "SD5": patch("/ math", "* math"),
-        "TT8": mistake(
-            patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
-            patch("sqrt(d_k)", "sqrt(scores.shape[0])"),
-            says="The scale was taken from the number of keys, or of queries; take it from d_k, how many numbers a query has.",
-            why="A dot product adds up d_k products and spreads more the more there are, however many keys and queries there are.",
-        ),
-        "TT9": mistake(
-            patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
-            says="The scores were divided by d_k and by 2; divide by √d_k.",
-            why="""Was `d_k ** 1 / 2` meant as the root? Python takes powers before divisions and divides from the left:
-            `scores / d_k ** 1 / 2` is ((scores / d_k) / 2). Brackets around the exponent, or 0.5, give the root.""",
-        ),
+        "TT8": (patch("sqrt(d_k)", "sqrt(scores.shape[-1])"), patch("sqrt(d_k)", "sqrt(scores.shape[0])")),
+        "TT9": (patch("math.sqrt(d_k)", "d_k ** 1 / 2"), patch("math.sqrt(d_k)", "(d_k ** 1 / 2)")),
         "TT10": mistake(
             patch("sqrt(d_k)", "sqrt(2)"),
             says="The scale is always √2, which fits the table's d_k alone; it should be √d_k, whatever d_k is.",
             why="The three-token table has d_k = 2. Elsewhere queries and keys have more numbers, so the scale follows d_k.",
         ),
-        "TT11": mistake(
-            patch("sqrt", "isqrt"),
-            says="The root was cut to a whole number, √2 to 1; it should keep its decimals.",
-            why="`int` and `math.isqrt` drop what follows the point. Only for square numbers is there nothing to drop.",
-        ),
         "TT12": mistake(
             patch("/ math", "// math"),
-            says="Every quotient was rounded down to a whole number; keep the decimals, as `/` does.",
-            why="Floor division, `//`, and `np.floor` turn a score of 0.7 into 0 and −0.2 into −1.",
+            patch("sqrt", "isqrt"),
+            says="Decimals were cut off, from the root or from the quotients; keep them, as `math.sqrt` and `/` do.",
+            why="""`int` and `math.isqrt` drop what follows the point and make 1 of √2; only for square numbers is there
+            nothing to drop. Floor division, `//`, and `np.floor` turn a score of 0.7 into 0 and −0.2 into −1.""",
         ),
-        "TT31": mistake(
-            patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
-            says="The scores were divided by half of d_k; divide by √d_k.",
-            why="""Python takes powers before divisions, so `(d_k ** 1 / 2)` is (d_k ** 1) / 2, half of d_k. It agrees with the root
-            for d_k = 4 alone.""",
-        ),
-        "TT41": mistake(
-            patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
-            says="The input was changed in place: `/=` and `-=` write into the caller's array; make a new one.",
-            why="""The caller still needs those numbers. An array of whole numbers cannot hold fractions: there
-            `/=` stops with a UFuncTypeError.""",
-        ),
+        "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
     }

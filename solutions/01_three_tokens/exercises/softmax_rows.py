@@ -94,44 +94,30 @@ class softmax_rows:
         "SM4+SX26": patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)"),
         "SM5": (UNSHIFTED, UNSHIFTED + ALL_OF_NUMBERS, UNSHIFTED + EXP_OF_NUMBERS),
         "SM6": (BY_ALL, BY_ALL + ALL_OF_NUMBERS, BY_ALL + EXP_OF_NUMBERS),
-        "SX4": patch("scores.max", "scores.mean"),
-        "SX10": patch("scores.max", "scores.min"),
-        "SX23": patch("scores.max", "np.abs(scores).max"),
-        "SX25": patch(SHIFT, "scores - np.maximum(scores.max(axis=1, keepdims=True), 0)"),
+        "SX4": (
+            patch("scores.max", "scores.mean"),
+            patch("scores.max", "scores.min"),
+            patch("scores.max(axis=1, keepdims=True)", "scores[:, :1]"),
+        ),
+        "SX25": (
+            patch(SHIFT, "scores - np.maximum(scores.max(axis=1, keepdims=True), 0)"),
+            patch("scores.max", "np.abs(scores).max"),
+        ),
         "SX26": patch("max(axis=1, keepdims=True)", "max(axis=1)"),
-        "TT13": mistake(
-            patch(
-                f"shifted = {SHIFT}",
-                "",
-                "exponentials = np.exp(shifted)",
-                "",
-                WEIGHTS,
-                "scores / scores.sum(axis=1, keepdims=True)",
-            ),
-            says="The exponential is missing: the scores themselves were divided by their sum.",
-            why="A row such as [1, −1] sums to 0, and negative scores give negative weights. exp makes every score positive first.",
+        "TT13": patch(
+            f"shifted = {SHIFT}",
+            "",
+            "exponentials = np.exp(shifted)",
+            "",
+            WEIGHTS,
+            "scores / scores.sum(axis=1, keepdims=True)",
         ),
-        "TT14": mistake(
-            patch(WEIGHTS, "exponentials"),
-            says="The division of the exponentials by their sum is missing; the weights should sum to 1.",
-            why="After subtracting the maximum the largest exponential is exactly 1. With two scores or more the others add to it.",
-        ),
-        "TT15": mistake(
-            patch("max(axis=1", "max(axis=0"),
-            says="The largest score of each column was subtracted; subtract one number from a whole row, its own largest.",
-            why="""Subtracting the same c from a row multiplies all its exponentials by exp(−c), which the division removes.
-            Different numbers within a row do not cancel.""",
-        ),
-        "TT16": mistake(
-            patch(WEIGHTS, "np.eye(scores.shape[1])[scores.argmax(axis=1)]"),
-            says="The largest score of each row was given all the weight, the hard look-up; softmax should give every key some.",
-            why="Softmax of [2, 1] is [0.731, 0.269], not [1, 0]; only differences far beyond 10 make it look hard.",
-        ),
-        "TT17": mistake(
-            *(patch("np.exp(shifted)", f"{base} ** shifted") for base in (2.0, 2)),  # the latter refuses whole numbers
-            says="Powers of 2 were used; softmax should use powers of e.",
-            why="With base 2 every score counts ln 2 = 0.69 times as much.",
-        ),
+        "TT14": patch(WEIGHTS, "exponentials"),
+        "SX53": patch("max(axis=1", "max(axis=0"),
+        "SL14": (
+            patch("np.exp(shifted)", "2.0 ** shifted"),
+            patch("np.exp(shifted)", "2 ** shifted"),
+        ),  # the latter refuses whole numbers
         "TT47": mistake(
             *(patch(SHIFT, f"scores / np.abs(scores).max({axis})") for axis in ("", "axis=1, keepdims=True")),
             *(patch(SHIFT, f"scores / scores.max({axis})") for axis in ("", "axis=1, keepdims=True")),
@@ -139,40 +125,19 @@ class softmax_rows:
             why="""A division changes how far apart the scores are, and so the weights: [2, 1] has the weights [0.731, 0.269], and
             divided by 2, [1, 0.5] has [0.622, 0.378]. A subtraction keeps every difference, and prevents the overflow just as well.""",
         ),
-        "TT18": mistake(
-            patch(WEIGHTS, "1 / (1 + np.exp(-scores))"),
-            says="A sigmoid was applied to each score on its own; softmax should share one unit of weight among the keys.",
-            why="Sigmoids of a row sum to anything between 0 and n_k.",
-        ),
-        "TT19": mistake(
+        "SL15": (
             patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
-            says="The sign of the scores was reversed; the largest score should get the largest weight.",
-            why="exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores exchanged.",
-        ),
-        "TT56": mistake(
-            patch("scores.max(axis=1, keepdims=True)", "scores[:, :1]"),
-            says="The first score of each row was subtracted, so a larger one can still overflow; subtract the row's largest.",
-            why="""Any shift of a whole row leaves its weights as they are, but only the largest score keeps every exponent at or below 0.
-            From (0, 1000) the first takes nothing away, and exp(1000) is infinite.""",
         ),
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(
             UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
-            says="The NaN of an overflow was replaced by 0, so such a row has no weights; prevent the overflow.",
-            why="""exp(1000) is still infinite and ∞/∞ still NaN; the 0 of `np.nan_to_num` or `np.where` only hides that. Subtract the
-            row's largest score first.""",
-        ),
-        "TT43": mistake(
             *(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
-            says="The scores were clipped before exp, so those beyond the bound become equal; subtract the row's largest instead.",
-            why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and
-            0.269. Subtracting the largest score keeps the differences.""",
+            says="""The overflow was hidden: NaN was replaced by 0, or the scores were clipped before exp; prevent it by
+            subtracting the row's largest score.""",
+            why="""exp(1000) is still infinite and ∞/∞ still NaN; with 0 in its place, by `np.nan_to_num` or `np.where`,
+            such a row has no weights. Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly;
+            their weights are 0.731 and 0.269. Subtracting the largest score keeps the differences.""",
         ),
-        "SX54": mistake(
-            patch("exponentials.sum(", "np.exp(scores).sum("),
-            says="The exponentials of the scores themselves were added up; add up those of the shifted scores, as above the line.",
-            why="""Numerator and denominator need the same shift, which then cancels. With the maximum subtracted in one of them alone the
-            weights are too small by the factor exp(max), and large scores overflow in the sum.""",
-        ),
+        "SX54": patch("exponentials.sum(", "np.exp(scores).sum("),
     }

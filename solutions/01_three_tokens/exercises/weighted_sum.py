@@ -53,7 +53,7 @@ class weighted_sum:
     )
 
     mistakes = {
-        "TT44": (
+        "AB22": (
             patch("weights @ V", "weights.T @ V"),
             patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
             patch(
@@ -67,62 +67,37 @@ class weighted_sum:
         ),
         "TT20": mistake(
             patch("weights @ V", "weights @ V.T"),
-            says="V was transposed, so `weights @ V.T` adds up over the features; add up over the keys.",
-            why="(n_q, n_k) @ (n_k, d_v) fits as it is. Transposed, V fits only where n_k = d_v.",
+            patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
+            says="The sum ran over the features, as in `weights @ V.T`; add up over the keys.",
+            why="""(n_q, n_k) @ (n_k, d_v) fits as it is and sums over the keys. Transposed, V fits only where n_k = d_v. And
+            `weights[:, :, None] * V` has the shape (n_q, n_k, d_v): over its last axis, one number for each query and key is left.""",
         ),
-        "TT21": mistake(
+        "AB33": (
+            patch("weights @ V", "softmax_rows(weights) @ V"),
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
-            says="The weights were divided by their sum again; use them as they are.",
-            why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
-            it.""",
         ),
-        "TT22": mistake(
-            patch("weights @ V", "weights @ V / len(V)"),
-            says="The sum was divided by the number of keys; the plain weighted sum is asked for.",
-            why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small.",
-        ),
-        "TT23": mistake(
-            patch("weights @ V", "softmax_rows(weights) @ V"),
-            says="Softmax was applied to the weights once more; use them as they are.",
-            why="Weights lie between 0 and 1, so a second softmax makes them much more even: (0.9, 0.1) becomes (0.69, 0.31).",
-        ),
-        "TT24": mistake(
+        "SL8": patch("weights @ V", "weights @ V / len(V)"),
+        "SL5": (
             patch("weights @ V", "V[weights.argmax(axis=1)]"),
             patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),
-            says="Only the value with the largest weight was taken, whole or times that weight; all values should be blended.",
-            why="That is the hard look-up of lesson 00.",
         ),
         "TT25": mistake(
             patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
             says="The last key's share is missing; the sum should run over all keys.",
             why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5.",
         ),
-        "TT26": mistake(
-            patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
-            says="The sum ran over the features; it should run over the keys.",
-            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number per query and key.",
-        ),
-        "TT32": mistake(
-            patch("weights @ V", "V @ weights"),
-            says="The product was formed as `V @ weights`; rows of the weights belong to queries, so the weights should come first.",
-            why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q.",
-        ),
         "TT48": mistake(
             patch("weights @ V", "weights[:, -1:] * V[-1]"),
             says="Each output is the last key's share alone; the shares of all keys should be added up.",
             why="In a loop, `output[i] = …` forgets what was there. `output[i] += …` adds to it.",
         ),
-        "TT50": mistake(
-            patch(
-                "return weights @ V",
-                """output = np.zeros((len(weights), V.shape[1]))
+        "TT49": patch(
+            "return weights @ V",
+            """output = np.zeros((len(weights), V.shape[1]))
     for i in range(len(weights)):
         for j in range(len(weights)):
             output[i] += weights[i, j] * V[j]
     return output""",
-            ),
-            says="As many keys were added up as there are queries; add up over all keys, `len(V)`.",
-            why="In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer.",
         ),
     }

@@ -428,7 +428,7 @@ def attention_scores(Q, K):
 """,
         ),
         (
-            "TT5",
+            "HL5",
             """
 def attention_scores(Q, K):
     q = Q / np.sqrt((Q ** 2).sum(axis=1, keepdims=True))
@@ -541,7 +541,7 @@ def attention_scores(Q, K):
     ],
     "scale_scores": [
         (
-            "TT31",
+            "TT9",
             """
 def scale_scores(scores, d_k):
     return scores / (d_k / 2)
@@ -583,7 +583,7 @@ def scale_scores(scores, d_k):
 """,
         ),
         (
-            "TT31",
+            "TT9",
             """
 def scale_scores(scores, d_k):
     root = d_k**1/2
@@ -591,7 +591,7 @@ def scale_scores(scores, d_k):
 """,
         ),
         (
-            "TT11",
+            "TT12",
             """
 def scale_scores(scores, d_k):
     return scores / math.isqrt(d_k)
@@ -656,7 +656,7 @@ def scale_scores(scores, d_k):
     ],
     "softmax_rows": [
         (
-            "TT56",
+            "SX4",
             """
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
     e = np.exp(scores - scores[:, :1])
@@ -839,7 +839,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SX10",
+            "SX4",
             """
 def softmax_rows(scores):
     e = np.exp(scores - scores.min(axis=1, keepdims=True))
@@ -847,7 +847,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SX23",
+            "SX25",
             """
 def softmax_rows(scores):
     e = np.exp(scores - np.abs(scores).max(axis=1, keepdims=True))
@@ -904,7 +904,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "TT43",
+            "TT42",
             """
 def softmax_rows(scores):
     e = np.exp(np.clip(scores, -500, 500))
@@ -964,7 +964,7 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "TT24",
+            "SL5",
             """
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     best = weights.argmax(axis=1)
@@ -972,7 +972,7 @@ def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
 """,
         ),
         (
-            "TT50",
+            "TT49",
             """
 def weighted_sum(weights, V):
     out = np.zeros((len(weights), V.shape[1]))
@@ -994,7 +994,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT44",
+            "AB22",
             """
 def weighted_sum(weights, V):
     return np.matmul(weights.T, V)
@@ -1008,7 +1008,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT21",
+            "AB33",
             """
 def weighted_sum(weights, V):
     return (weights @ V) / weights.sum(axis=1)[:, None]
@@ -1026,14 +1026,14 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT24",
+            "SL5",
             """
 def weighted_sum(weights, V):
     return np.stack([V[np.argmax(row)] for row in weights])
 """,
         ),
         (
-            "TT22",
+            "SL8",
             """
 def weighted_sum(weights, V):
     return (weights[:, :, None] * V).mean(axis=1)
@@ -1097,7 +1097,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT44",
+            "AB22",
             """
 def weighted_sum(weights, V):
     return np.einsum("ji,jv->iv", weights, V)
@@ -1116,7 +1116,7 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
 """,
         ),
         (
-            "TT53",
+            "SX51",
             """
 def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     raw = Q @ K.T
@@ -1172,7 +1172,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT27",
+            "NT8",
             STEPS
             + """
 def three_token_attention(Q, K, V):
@@ -1181,7 +1181,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT33",
+            "NT23",
             STEPS
             + """
 def three_token_attention(Q, K, V):
@@ -1254,7 +1254,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "SX23",
+            "SX25",
             """
 def three_token_attention(Q, K, V):
     s = Q @ K.T / math.sqrt(Q.shape[1])
@@ -1284,7 +1284,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT31",
+            "TT9",
             """
 def three_token_attention(Q, K, V):
     s = Q @ K.T / (Q.shape[1] ** 1 / 2)
@@ -1294,7 +1294,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT11",
+            "TT12",
             """
 def three_token_attention(Q, K, V):
     s = Q @ K.T / int(np.sqrt(Q.shape[1]))
@@ -1324,7 +1324,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT44",
+            "AB22",
             """
 def three_token_attention(Q, K, V):
     s = Q @ K.T / np.sqrt(Q.shape[1])
@@ -1365,7 +1365,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "TT44",
+            "AB22",
             """
 def three_token_attention(Q, K, V):
     s = np.einsum("qd,kd->qk", Q, K) / np.sqrt(Q.shape[1])
@@ -1398,28 +1398,28 @@ corrected_first_row = (W_ @ V_)[0]
 """,
         ),
         (
-            "TT51",
+            "TT46",
             """
 corrected_first_row = [5.0, 6.02]
 """,
         ),
         (
-            "TT52",
+            "TT36",
             """
 corrected_first_row = [0.40, 0.20]
 """,
         ),
-        ("TT45", "corrected_first_row = [5.3, 4.7]"),
-        ("TT45", "corrected_first_row = (5.8, 4.2)"),
-        ("TT45", "corrected_first_row = np.array([6, 4])"),
+        ("TT34", "corrected_first_row = [5.3, 4.7]"),
+        ("TT34", "corrected_first_row = (5.8, 4.2)"),
+        ("TT34", "corrected_first_row = np.array([6, 4])"),
         ("TT46", "corrected_first_row = np.array([[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]])"),
         ("TT46", "corrected_first_row = [[5, 5], [6.02, 3.98], [6.28, 3.72]]"),
         ("TT34", "corrected_first_row = [5.3, 4.2]"),
-        ("TT35", "corrected_first_row = (5, 4)"),
+        ("TT34", "corrected_first_row = (5, 4)"),
         ("TT36", "corrected_first_row = np.array([0.4, 0.4, 0.2])"),
-        ("TT37", "corrected_first_row = [0.42, 0.42, 0.16]"),
+        ("TT36", "corrected_first_row = [0.42, 0.42, 0.16]"),
         ("TT38", "corrected_first_row = [4.01, 4.01]"),
-        ("TT39", "corrected_first_row = [6.02, 3.98]"),
+        ("TT46", "corrected_first_row = [6.02, 3.98]"),
         ("TT40", "corrected_first_row = [0.5, 0.5]"),
         (None, "corrected_first_row = 5"),
         (None, "corrected_first_row = [[5, 5]]"),
@@ -1490,14 +1490,14 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF17",
+            "QF1",
             """
 def query_for(keys, target, share):
     return 1000 * keys[target]
 """,
         ),
         (
-            "QF18",
+            "QF1",
             """
 def query_for(keys, target, share):
     direction = keys[target] / np.sqrt((keys[target] ** 2).sum())
@@ -1505,7 +1505,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF16",
+            "AB21",
             """
 def query_for(keys, target, share):
     own = keys[target]
@@ -1555,14 +1555,14 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF17",
+            "QF1",
             """
 def query_for(keys, target, share):
     return 1e6 * keys[target]
 """,
         ),
         (
-            "QF18",
+            "QF1",
             """
 def query_for(keys, target, share):
     return 1e4 * keys[target] / np.linalg.norm(keys[target])
@@ -1593,7 +1593,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF16",
+            "AB21",
             """
 def query_for(keys, target, share):
     own = keys[target]
@@ -1606,7 +1606,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF9",
+            "TT41",
             """
 def query_for(keys, target, share):
     query = keys[target]
@@ -1636,7 +1636,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF3",
+            "TT8",
             """
 def query_for(keys, target, share):
     k = keys[target]
@@ -1672,7 +1672,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF9",
+            "TT41",
             """
 def query_for(keys, target, share):
     query = keys[target]
@@ -1690,7 +1690,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF14",
+            "HL13",
             """
 def query_for(keys, target, share):
     own = keys[:, target]
@@ -1700,7 +1700,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF17",
+            "QF1",
             """
 def query_for(keys, target, share):
     return keys[target] * 100.0

@@ -47,35 +47,26 @@ class cross_entropy:
         "SX31": tuple(log_softmax(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
         "SX32": log_softmax(LOGS, "shifted"),
         "SX33": (log_softmax("return logs", "return logs / np.log(2)"), log_softmax("np.log(", "np.log2(")),
-        "SX35": log_softmax("shifted - np", "x - np"),
+        "SX35": (log_softmax("shifted - np", "x - np"), log_softmax("shifted - np", "shifted - top - np")),
         "SX58": log_softmax("np.log(total)", "np.log1p(total)"),
-        "SX60": log_softmax("shifted - np", "shifted - top - np"),
         "SM5": (UNSHIFTED, patch(PICKED, f"np.log(np.exp(scores - {PICK.format('scores')}).sum(axis=-1))")),
         "SM6": BY_ALL,
-        "SX27": log_softmax("axis: int=-1", "axis: int=0"),
-        "CE1": mistake(
-            patch(PICKED, "picked[..., 0]"),
-            says="The minus sign is missing: a loss should be minus the logarithm of a weight, which is at most 0.",
-            why="""A good prediction has a large logarithm, near 0. A loss should be small for it, so it is minus the
-            logarithm: 0 for a weight of 1, 0.69 for ½, and more the smaller the weight.""",
-        ),
+        "SX1": log_softmax("axis: int=-1", "axis: int=0"),
         "CE2": mistake(
             patch(PICKED, "-picked.mean()"),
-            says="All losses were averaged into one number; one loss for each target is asked for.",
-            why="""Frameworks average by default. The losses themselves show which prediction was poor; their mean is one more step, which
-            the caller can take.""",
-        ),
-        "CE3": mistake(
             patch(PICKED, "-picked.sum()"),
-            says="All losses were added up into one number; one loss for each target is asked for.",
-            why="The sum is what the next exercise differentiates. This function gives the losses one by one, in the shape of targets.",
+            says="All losses were made into one number, their mean or their sum; one loss for each target is asked for.",
+            why="""Frameworks average by default. The losses themselves show which prediction was poor, in the shape of
+            targets. Their mean is one more step, which the caller can take, and their sum is what the next exercise
+            differentiates.""",
         ),
         "CE4": mistake(
             patch(PICKED, "1 - np.exp(picked[..., 0])"),
             patch(PICKED, "-np.exp(picked[..., 0])"),
-            says="The logarithm is missing: the weight itself was used, and minus its logarithm is asked for.",
-            why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right answer one
-            in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8 against 2.3.""",
+            says="The logarithm is missing: the weight itself was used; its logarithm is asked for, or minus that where it is a loss.",
+            why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right
+            answer one in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8
+            against 2.3. For (0, 0) the weights are ½ and their logarithms −0.693.""",
         ),
         "CE5": mistake(
             patch(PICKED, "-logs.max(axis=-1)"),
@@ -91,15 +82,12 @@ class cross_entropy:
         ),
         "CE7": mistake(
             *(patch(PICK.format("logs"), f"logs[{rows}, targets]", PICKED, "-picked") for rows in ("...", ":")),
-            says="The entries of all targets were taken from every row; take from each row its own target's.",
-            why="""With 2 rows and 2 targets `logs[..., targets]` gives a (2, 2) array, and only its diagonal was meant.
-            `np.take_along_axis` pairs row i with target i, as `logs[np.arange(n), targets]` does in two dimensions.""",
+            says="The targets of all rows were used in every row; use in each row its own target.",
+            why="""With 2 rows and 2 targets `logs[..., targets]` gives a (2, 2) array, of which only the diagonal was
+            meant, and `weights[..., targets] -= 1` takes 1 away at both targets in both rows. `[np.arange(n), targets]`
+            pairs row i with target i in two dimensions, `np.take_along_axis` and `np.eye(n)[targets]` in any number.""",
         ),
-        "CE8": mistake(
-            patch(PICKED, "-picked"),
-            says="An axis of length 1 was left over; the result should have the shape of targets.",
-            why="`np.take_along_axis` keeps the axis along which it picks. `[..., 0]` or `.squeeze(-1)` drops it.",
-        ),
+        "CE8": patch(PICKED, "-picked"),
         "CE9": mistake(
             patch(PICKED, "-(np.exp(logs) * logs).sum(axis=-1)"),
             says="The entropy of the weights came back, −Σ p ln p, in which no target occurs; −ln p[target] is asked for.",
@@ -113,15 +101,15 @@ class cross_entropy:
         ),
         "CE11": mistake(
             patch(PICKED, "-(np.expand_dims(targets, -1) * logs).sum(axis=-1)"),
-            says="The logarithms were multiplied by the target's position; a target says *which* of them to take.",
-            why="""In the formula −Σ y ln p, y is 1 at the target and 0 elsewhere (one-hot). The position is not that y:
-            `np.eye(n)[targets]` turns positions into such rows. Or pick the entry directly, without any y.""",
+            says="The target's position was used as a number to calculate with; a target says *which* entry is meant.",
+            why="""In the formula −Σ y ln p, and in its gradient p − y, y is 1 at the target and 0 elsewhere (one-hot). The
+            position is not that y: `np.eye(n)[targets]` turns positions into such rows. Or use the position as an index.""",
         ),
         "CE13": mistake(
             patch(PICK.format("logs"), "logs[targets]", PICKED, "-picked"),
-            says="The targets chose rows, `logs[targets]`; each should choose an entry of its own row.",
-            why="""The first index of an array counts its rows. For a single row of scores, (n,), `logs[targets]` is right; for more, the
-            index of the row comes first, and the target picks along the last axis.""",
+            says="The targets chose rows, as `logs[targets]` does; each should choose an entry of its own row.",
+            why="""The first index of an array counts its rows. For a single row of scores, (n,), one target as the index is
+            right; for more, the index of the row comes first, and the target picks along the last axis.""",
         ),
         "CE14": mistake(
             patch(
@@ -158,6 +146,7 @@ class cross_entropy:
             ),
             says=MATRIX_ONLY,
             why="""Scores (n,) come with a single target, which has no length, and scores (a, b, n) with targets (a, b).
-            `np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)` picks along the last axis, whatever stands before it.""",
+            `np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)` picks along the last axis, and
+            `np.eye(n)[targets]` makes a row with a 1 for each target, whatever stands before it.""",
         ),
     }

@@ -5,7 +5,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ..shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
-from .cross_entropy import FORBIDS, MATRIX_ONLY
+from .cross_entropy import FORBIDS
 
 GRADIENT = "weights - one_hot"
 
@@ -61,18 +61,12 @@ class cross_entropy_gradient:
             softmax(".sum(axis=axis, keepdims=True)", ".sum()"),
             softmax("max(axis=axis, keepdims=True)", "max()", ".sum(axis=axis, keepdims=True)", ".sum()"),
         ),
-        "SX27": softmax("axis: int=-1", "axis: int=0"),
+        "SX1": softmax("axis: int=-1", "axis: int=0"),
         "CG1": mistake(
             patch(GRADIENT, "(weights - one_hot) / max(np.size(targets), 1)"),
             says="The gradient was divided by the number of targets, as for the mean loss; the gradient of the sum is asked for.",
             why="""The mean is the sum divided by the number of losses, and so is its gradient. Frameworks average by default;
             with the sum, what one row gets does not depend on how many others there are.""",
-        ),
-        "CG2": mistake(
-            patch(GRADIENT, "one_hot - weights"),
-            says="The sign was reversed; the loss *falls* when the target's score grows, so the gradient should be negative there.",
-            why="""A gradient says where the loss grows. At the target it is p − 1, negative; a step of learning goes against it and
-            raises that score.""",
         ),
         "CG3": mistake(
             patch(GRADIENT, "weights"),
@@ -103,30 +97,11 @@ class cross_entropy_gradient:
             says="The logarithms of the weights were used; use the weights themselves.",
             why="The derivative of ln Σ exp(x) with respect to x_j is the weight p_j itself, exp(x_j) / Σ exp(x).",
         ),
-        "CG8": mistake(
-            patch("softmax(scores)", "scores"),
-            says="The target was subtracted from the scores; subtract it from their weights.",
-            why="Scores − one-hot is the gradient of a squared error, ½ Σ (x − y)². For cross entropy softmax comes first: p − y.",
-        ),
-        "CG9": mistake(
-            patch("[targets]", "[targets - 1]"),
-            says="The 1 was subtracted one place before the target; targets are counted from 0.",
-            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and no error is raised.",
-        ),
-        "CG10": mistake(
-            patch(GRADIENT, "weights - np.expand_dims(targets, -1)"),
-            says="The target's position was subtracted from all weights; subtract 1 at that position.",
-            why="""A target says *which* entry is right. `np.eye(n)[targets]` turns positions into rows with a 1 at the target and 0
-            elsewhere (one-hot).""",
-        ),
-        "CG11": mistake(
-            *(
-                patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
-                for rows in ("...", ":")
-            ),
-            says="In every row 1 was subtracted at the targets of all rows; subtract it at each row's own target.",
-            why="""`weights[..., targets] -= 1` pairs every row with every target: with 2 rows and targets 2 and 0, both rows lose 1 at
-            2 and at 0. `weights[np.arange(n), targets]` pairs row i with target i.""",
+        "AB20": patch("softmax(scores)", "scores"),
+        "CE10": patch("[targets]", "[targets - 1]"),
+        "CE11": patch(GRADIENT, "weights - np.expand_dims(targets, -1)"),
+        "CE7": tuple(
+            patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights") for rows in ("...", ":")
         ),
         "CG12": mistake(
             patch(
@@ -141,13 +116,8 @@ class cross_entropy_gradient:
             says="p (1 − p) came back, how each weight changes with its own score; the loss's gradient is asked for, with its target.",
             why="It is the diagonal of softmax's Jacobian. The gradient of the loss is p − y, with y 1 at the target and 0 elsewhere.",
         ),
-        "CG15": mistake(
-            patch(f"return {GRADIENT}", "weights[targets] -= 1\n    return weights"),
-            says="The targets chose rows, `weights[targets]`; each should choose an entry of its own row.",
-            why="""The first index of an array counts its rows. For a single row of scores, (n,), `weights[targets]` is right; for more,
-            the index of the row comes first, and the target picks along the last axis.""",
-        ),
-        "CG14": mistake(
+        "CE13": patch(f"return {GRADIENT}", "weights[targets] -= 1\n    return weights"),
+        "CE12": (
             *(
                 patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
                 for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")
@@ -166,8 +136,5 @@ class cross_entropy_gradient:
         weights[i, targets[i]] -= 1
     return weights""",
             ),
-            says=MATRIX_ONLY,
-            why="""Scores (n,) come with a single target, which has no length, and scores (a, b, n) with targets (a, b).
-            `np.eye(n)[targets]` makes a row with a 1 for each target, whatever their shape.""",
         ),
     }

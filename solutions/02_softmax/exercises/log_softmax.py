@@ -74,10 +74,16 @@ class log_softmax:
         ),
         "SX31": mistake(
             *(patch(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
-            says="""A small number was put under the logarithm, added or as a lower bound, so smaller weights all count as that number;
-            compute the logarithms without softmax.""",
-            why="""With 10⁻¹² every logarithm below ln(10⁻¹²) = −27.6 becomes −27.6. Such a loss cannot tell a poor prediction from a
-            worse one.""",
+            *(
+                patch("return logs", f"return np.maximum(logs, {least})")
+                for least in ("-100.0", "-50.0", "-1000.0", "-1e4")
+            ),
+            says="""The logarithm was given a lower bound, by a small number under it or by a cut of the result; it may be as
+            low as the scores make it.""",
+            why="""With 10⁻¹² added to a weight, or as its lower bound, every logarithm below ln(10⁻¹²) = −27.6 becomes
+            −27.6; a result that is cut at −100 loses what lies below that. Such a loss cannot tell a poor prediction from a
+            worse one. The logarithm of a weight can be −10000 without any overflow: it is a difference of scores, x − max −
+            ln Σ e^(x − max), without softmax.""",
         ),
         "SX32": mistake(
             patch(LOGS, "shifted"),
@@ -85,50 +91,25 @@ class log_softmax:
             why="""x − max puts the largest at 0, which would be a weight of 1. What remains to be subtracted is ln Σ e^(x −
             max). For (0, 0) both have to be −0.693.""",
         ),
-        "SX33": mistake(
+        "SX33": (
             patch("return logs", "return logs / np.log(2)"),
             patch("return logs", "return logs / np.log(10)"),
             patch("np.log(", "np.log2("),
             patch("np.log(", "np.log10("),
-            says="The logarithm was taken with base 2 or 10; the natural one is asked for.",
-            why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1.",
         ),
-        "SX34": mistake(
-            patch("return logs", "return -logs"),
-            says="The sign was reversed; the logarithm of a weight should be 0 or below.",
-            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, which is useful and has another name.",
-        ),
-        "SX52": mistake(
-            patch("return logs", "return np.exp(logs)"),
-            says="The weights themselves came back; their logarithms are asked for.",
-            why="This is softmax. The logarithm of a weight is 0 or below; for (0, 0) it is −0.693, twice, and the weights are ½.",
-        ),
+        "CE4": patch("return logs", "return np.exp(logs)"),
         "SX35": mistake(
             patch("shifted - np", "x - np"),
-            says="The maximum was subtracted inside the sum, but not outside of it (or it was added again); subtract it in both places.",
-            why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
-            gives 999.3, where ln ½ is −0.693.""",
+            patch("shifted - np", "shifted - top - np"),
+            says="The maximum was subtracted inside the sum, and outside of it not at all or twice; take it off once in both places.",
+            why="""ln Σ eˣ is max + ln Σ e^(x − max), and x − ln Σ eˣ is therefore (x − max) − ln Σ e^(x − max). Otherwise
+            every answer is off by the maximum: for (1000, 1000) it is 999.3, or −1000.7, where ln ½ is −0.693.""",
         ),
         "SX58": mistake(
             patch("np.log(total)", "np.log1p(total)"),
             says="`log1p` added a 1 to a sum that already has the largest entry's 1; take `np.log` of the whole sum.",
             why="""log1p(y) is ln(1 + y). The exponential of the maximum is 1, and the sum has it: for (0, 0) the sum is 2 and ln 2 is
             right. With log1p the sum would have to leave that entry out.""",
-        ),
-        "SX59": mistake(
-            *(
-                patch("return logs", f"return np.maximum(logs, {least})")
-                for least in ("-100.0", "-50.0", "-1000.0", "-1e4")
-            ),
-            says="The result was cut at a lower bound; a logarithm of a weight may be as low as the scores make it.",
-            why="""The logarithm of a weight can be −10000 without any overflow: it is a difference of scores. Cut at −100, two predictions
-            of which one is far worse look the same.""",
-        ),
-        "SX60": mistake(
-            patch("shifted - np", "shifted - top - np"),
-            says="The maximum was counted twice; take it off once, from each number and inside the sum alike.",
-            why="""ln Σ eˣ is max + ln Σ e^(x − max), and x − ln Σ eˣ is therefore (x − max) − ln Σ e^(x − max). What comes out is off by
-            the maximum itself: it is right only where that is 0.""",
         ),
         "SX54": patch("np.exp(shifted).sum(", "np.exp(x).sum("),
     }

@@ -70,34 +70,14 @@ class softmax:
         **COMMON,
         "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *with_math_exp("x", "x.max()")),
-        "SX25": (*COMMON["SX25"].ways, COMMON["SX25"].ways[0] + patch("x.max(", "x.astype(float).max(") + BACK),
-        "SX2": mistake(
-            patch("np.exp(x - top)", "x"),
-            says="The exponential is missing: the numbers themselves were divided by their sum.",
-            why="""Dividing by the sum makes them add up to 1, and keeps negative ones negative. For (1, −1, 2) it gives (½, −½, 1),
-            which is no set of weights; where the sum is 0 it divides by 0.""",
+        "SX25": (*COMMON["SX25"], COMMON["SX25"][0] + patch("x.max(", "x.astype(float).max(") + BACK),
+        "TT13": patch("np.exp(x - top)", "x"),
+        "NT9": patch("x - top", "x.astype(float) - top"),
+        "TT41": tuple(
+            patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
+            for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
         ),
-        "SX3": mistake(
-            patch("x - top", "x.astype(float) - top"),
-            says="float32 was turned into float64; the result should be float32 again.",
-            why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
-            `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float.""",
-        ),
-        "SX5": mistake(
-            *(
-                patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
-                for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
-            ),
-            says="x itself was changed, since `-=` and `/=` write into the caller's array; make a new one.",
-            why="""The weights are right, but the scores that the caller still needs are gone. `x = x - top` makes a new array; `x -=
-            top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: it cannot hold fractions.""",
-        ),
-        "SX7": mistake(
-            patch("np.exp(", "np.exp2("),
-            says="Powers of 2 were used; softmax should use powers of e.",
-            why="""2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives
-            (⅓, ⅔) in place of (0.269, 0.731).""",
-        ),
+        "SL14": patch("np.exp(", "np.exp2("),
         "SX8": mistake(
             patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
@@ -111,9 +91,8 @@ class softmax:
         ),
         "SX56": mistake(
             *(
-                patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ", "return grown / total", back)
+                patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ") + BACK
                 for low in ("-10000.0", "-1000.0", "-100.0")
-                for back in ("return (grown / total).astype(np.result_type(x.dtype, np.float32))",)
             ),
             says="−∞ was replaced by a number such as −10000, which other scores may reach; leave it, for exp(−∞) is 0.",
             why="""An entry of −∞ is hidden: its weight is 0, whatever the others are. A number in its place hides only where all others lie

@@ -54,65 +54,31 @@ class softmax_jacobian:
     )
 
     mistakes = {
-        "SX40": mistake(
-            patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"),
-            says="The sign was reversed; the Jacobian should be diag(p) − p pᵀ.",
-            why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill.",
-        ),
         "SX41": mistake(
             patch(PRODUCT, "p"),
-            says="p was subtracted as a row; subtract the matrix p pᵀ.",
-            why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0.",
-        ),
-        "SX42": mistake(
-            patch("return", "p = softmax(p)\n    return"),
-            says="Softmax was applied to p once more; use p as it is, the output of softmax.",
-            why="""The formula takes the weights themselves. A second softmax makes them more even, (0.9, 0.1) becomes (0.69, 0.31),
-            and the result is the Jacobian at other scores.""",
-        ),
-        "SX43": mistake(
-            patch("np.diag(p) - ", "-"),
-            says="The term diag(p) is missing: −p pᵀ alone came back.",
-            why="As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i.",
-        ),
-        "SX44": mistake(
-            patch(" - ", " + "),
-            says="p pᵀ was added; subtract it from diag(p).",
-            why="""Raising one score takes weight from all others, so the entries off the diagonal are negative. Each row sums to 0, because
-            adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i.""",
-        ),
-        "SX45": mistake(
             patch(PRODUCT, "p @ p"),
-            says="`p @ p`, one number, was subtracted; subtract the outer product, a matrix.",
-            why="The dot product Σ p_i² was subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix.",
+            says="A row or one number, p or `p @ p`, was subtracted from diag(p); subtract the matrix p pᵀ.",
+            why="""`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. `p @ p` is the dot
+            product Σ p_i², which every entry loses. `np.outer(p, p)` or `p[:, None] * p` makes the matrix.""",
         ),
-        "SX46": mistake(
-            patch(JACOBIAN, "np.diag(p * (1 - p))"),
-            says="The entries off the diagonal are missing; every score moves every weight, so they should be −p_i p_j.",
-            why="p(1 − p) is how a weight changes with its own score; with any other it changes by −p_i p_j.",
-        ),
+        "AB33": patch("return", "p = softmax(p)\n    return"),
+        "SX43": patch("np.diag(p) - ", "-"),
+        "SX44": (patch(" - ", " + "), patch(JACOBIAN, f"{PRODUCT} + np.diag(p - 2 * p ** 2)")),
+        "SX46": (patch(JACOBIAN, "np.diag(p * (1 - p))"), patch(JACOBIAN, DIAGONAL)),
         "SX47": mistake(
             patch(JACOBIAN, "p * (1 - p)"),
             says="The vector p(1 − p) came back, how each weight changes with its own score; the whole matrix is asked for.",
             why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j.",
         ),
-        "SX48": mistake(
-            patch(DIAGONAL, "np.eye(len(p))"),
-            says="The identity matrix was used in place of diag(p).",
-            why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0.",
-        ),
-        "SX61": mistake(
-            patch(JACOBIAN, f"{PRODUCT} + np.diag(p - 2 * p ** 2)"),
-            says="The entries off the diagonal have the wrong sign; they should be −p_i p_j.",
-            why="""A score that grows takes weight from all other entries, so that their derivatives are negative. Each row then sums to 0:
-            p_i (1 − p_i) on the diagonal, less p_i p_j for each other j.""",
-        ),
         "SX49": mistake(
             patch(DIAGONAL, "p"),
             patch(JACOBIAN, "np.outer(p, 1 - p)"),
-            says="p was added to every entry; add it on the diagonal only, with diag(p).",
-            why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
-            diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others.""",
+            patch(DIAGONAL, "np.eye(len(p))"),
+            says="""In place of diag(p) stands p itself, which is added to every entry, or the identity; p belongs on the
+            diagonal, and 0 elsewhere.""",
+            why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off
+            the diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others. The derivative
+            of p_i is p_i (δ_ij − p_j), so p_i multiplies the δ as well: with the identity a row sums to 1 − p_i, not to 0.""",
         ),
         "SX50": mistake(
             patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
@@ -121,5 +87,4 @@ class softmax_jacobian:
             why="""Two weights meet in each entry, that of the row and that of the column. `p * M` multiplies column j by p_j, since
             broadcasting lines p up with the last axis; for row i it is `p[:, None] * M`.""",
         ),
-        "WS14": patch(JACOBIAN, DIAGONAL),
     }

@@ -71,7 +71,7 @@ class softmax_with_temperature:
         **COMMON,
         "SM5": (COMMON["SM5"], *with_math_exp("scaled")),
         "SM6": (COMMON["SM6"], *with_math_exp("scaled", "scaled.max()")),
-        "SX5": patch(SCALED, "x /= temperature\n    scaled = x"),
+        "TT41": patch(SCALED, "x /= temperature\n    scaled = x"),
         "SX11": mistake(
             patch("x / temperature", "x * temperature"),
             says="The scores were multiplied by the temperature; divide them by it.",
@@ -79,20 +79,25 @@ class softmax_with_temperature:
         ),
         "SX12": mistake(
             UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
-            says="The weights were divided by the temperature; divide the scores by it.",
-            why="After softmax the row sums to 1; divided by a temperature τ, to 1/τ. Before softmax τ changes how the weights compare.",
+            UNSCALED + patch(WEIGHTS, POWERS),
+            UNSCALED
+            + patch(
+                f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"
+            ),
+            says="The temperature was applied after softmax, to the weights; divide the scores by it, before softmax.",
+            why="""After softmax the row sums to 1; divided by a temperature τ, to 1/τ. As a power, softmax(x)^(1/τ) has the
+            right proportions, since (e^x)^(1/τ) = e^(x/τ), and still has to be divided by its sum. Then it is the same on
+            paper. But a weight that was rounded to 0 stays 0: for (0, −5000) at temperature 10000 the weights should be
+            (0.622, 0.378), and softmax has made (1, 0) before the power.""",
         ),
         "SX13": mistake(
             patch(REFUSE, ""),
-            says="A temperature of 0 or below was not refused; it should raise a ValueError.",
-            why="""Dividing by 0 gives NaN, and a negative temperature turns the order around: the lowest score wins. Neither raises
-            anything by itself, so the function has to.""",
-        ),
-        "SX14": mistake(
             patch("<= 0", "< 0"),
-            says="A negative temperature raised a ValueError, but 0 did not; both should.",
-            why="""0 is the likelier slip, since it reads as 'no randomness'. Divided by 0, NumPy's arrays give NaN, and Python's own
-            numbers a ZeroDivisionError.""",
+            patch("<= 0", "== 0"),
+            says="A temperature of 0, a negative one, or neither of them was refused; all of these should raise a ValueError.",
+            why="""Dividing by 0 gives NaN in arrays, and a ZeroDivisionError with Python's own numbers. A negative
+            temperature divides without complaint and turns the order around: the lowest score wins. The function has to
+            refuse both by itself, `temperature <= 0`.""",
         ),
         "SX19": mistake(
             UNSCALED,
@@ -100,42 +105,16 @@ class softmax_with_temperature:
             why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If it divides
             the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels.""",
         ),
-        "SX20": mistake(
-            UNSCALED + patch(WEIGHTS, POWERS),
-            says="The weights were raised to the power 1/temperature and no longer sum to 1; divide the scores before softmax.",
-            why="""softmax(x)^(1/τ), with τ for the temperature, has the right proportions, since (e^x)^(1/τ) = e^(x/τ). Divided by its
-            own sum it would be right, as long as nothing underflows.""",
-        ),
         "SX21": mistake(
             patch("x / temperature", "x / np.sqrt(temperature)"),
             says="The scores were divided by the root of the temperature; divide by the temperature itself.",
             why="√d_k is a root because of how dot products spread. A temperature divides without a root.",
         ),
-        "SX22": mistake(
-            UNSCALED
-            + patch(
-                f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"
-            ),
-            says="The temperature came after softmax, as a power of the weights, where a weight rounded to 0 stays 0; divide the scores.",
-            why="""softmax(x)^(1/τ), normalized again, is the same on paper. For (0, −5000) at temperature 10000 it should give (0.622,
-            0.378), but softmax has already rounded the weights to (1, 0), and no power brings the 0 back.""",
-        ),
-        "SX51": mistake(
-            patch("scaled.max(", "x.max("),
-            says="The maximum of x itself was subtracted; subtract the maximum of x / temperature.",
-            why="""Any number that is the same for a whole slice leaves the weights as they are, but only the maximum of the exponents
-            themselves makes overflow impossible. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and
-            exp(2997) is infinite.""",
-        ),
+        "SX51": patch("scaled.max(", "x.max("),
         "SX57": mistake(
             *(patch("x / temperature", f"x / max(temperature, {least})") for least in (0.1, 0.01, 0.5, 1.0)),
             says="Low temperatures were raised to a fixed bound; every temperature above 0 should be used as it is.",
             why="""A low temperature overflows nothing once the maximum is subtracted after the division: every exponent is at most 0. With
             the bound 0.1 the temperatures 0.1 and 0.001 give the same weights.""",
-        ),
-        "SX24": mistake(
-            patch("<= 0", "== 0"),
-            says="A temperature of 0 raised a ValueError, but a negative one did not; both should.",
-            why="A negative temperature divides without complaint and turns the order around: the lowest score gets the largest weight.",
         ),
     }

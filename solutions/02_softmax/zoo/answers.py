@@ -490,7 +490,7 @@ def find_failure(candidate):
 """,
         ),
         (
-            "FF10",
+            "FF2",
             """
 def find_failure(candidate):
     for scores in [[[3.0, 1.0], [1.0, -2.0]], [[900.0, 1.0], [2.0, 3.0]], [[-2000.0, -2001.0], [-3000.0, -3000.5]], [[0.0, 2.0], [5000.0, 5001.0]], np.eye(6) * 8000]:
@@ -507,7 +507,7 @@ def find_failure(candidate):
 """,
         ),
         (
-            "FF11",
+            "FF1",
             """
 def find_failure(candidate):
     for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
@@ -608,7 +608,7 @@ def softmax(x, axis=-1):
             "def softmax(x, axis=-1):\n    e = np.exp(x - x.max())\n    return e / e.sum(axis=axis, keepdims=True)",
         ),
         (
-            "SX5",
+            "TT41",
             """def softmax(x, axis=-1):
     if x.dtype.kind == "f":
         x -= x.max(axis=axis, keepdims=True)
@@ -619,7 +619,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX3",
+            "NT9",
             """def softmax(x, axis=-1):
     x = np.array(x, dtype=np.float64)
     e = np.exp(x - x.max(axis=axis, keepdims=True))
@@ -672,14 +672,14 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX23",
+            "SX25",
             """def softmax(x, axis=-1):
     e = np.exp(x - np.abs(x).max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 """,
         ),
         (
-            "SX5",
+            "TT41",
             """def softmax(x, axis=-1):
     x -= x.max(axis=axis, keepdims=True)
     e = np.exp(x)
@@ -717,14 +717,14 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX27",
+            "SX1",
             """def softmax(x, axis=-2):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 """,
         ),
         (
-            "SX27",
+            "SX1",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=0))
     return e / e.sum(axis=0)
@@ -749,6 +749,32 @@ def softmax(x, axis=-1):
     z = x.astype(np.float64)
     e = np.exp(z - z.max())
     return (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype if x.dtype.kind == "f" else float)
+""",
+        ),
+        (
+            "SX4",
+            """
+def softmax(x, axis=-1):
+    rows = np.moveaxis(np.asarray(x), axis, -1)
+    made = np.zeros(rows.shape, dtype=np.result_type(rows, np.float32))
+    for at in np.ndindex(rows.shape[:-1]):
+        largest = min(rows[at])
+        grown = np.array([np.exp(number - largest) for number in rows[at]])
+        made[at] = grown / sum(grown)
+    return np.moveaxis(made, -1, axis)
+""",
+        ),
+        (
+            "SX4",
+            """
+def softmax(x, axis=-1):
+    rows = np.moveaxis(np.asarray(x), axis, -1)
+    made = np.zeros(rows.shape, dtype=np.result_type(rows, np.float32))
+    for at in np.ndindex(rows.shape[:-1]):
+        largest = np.mean(rows[at])
+        grown = np.array([np.exp(number - largest) for number in rows[at]])
+        made[at] = grown / sum(grown)
+    return np.moveaxis(made, -1, axis)
 """,
         ),
     ],
@@ -809,7 +835,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX14",
+            "SX13",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -839,7 +865,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX22",
+            "SX12",
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError("temperature must be above 0")
@@ -888,7 +914,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX5",
+            "TT41",
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError
@@ -898,7 +924,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX24",
+            "SX13",
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature == 0:
         raise ValueError("no")
@@ -972,7 +998,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX23",
+            "SX25",
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError
@@ -1002,6 +1028,38 @@ def softmax_with_temperature(x, temperature, axis=-1):
     return e / e.sum(axis=axis)
 """,
         ),
+        (
+            "SX4",
+            """
+def softmax_with_temperature(x, temperature, axis=-1):
+    if not temperature > 0:
+        raise ValueError("temperature")
+    rows = np.moveaxis(np.asarray(x), axis, -1)
+    flat = rows.reshape(-1, rows.shape[-1])
+    out = []
+    for row in flat:
+        z = np.divide(row, temperature)
+        e = np.exp(z - np.amin(z))
+        out.append(e / np.sum(e))
+    return np.moveaxis(np.array(out).reshape(rows.shape), -1, axis)
+""",
+        ),
+        (
+            "SX12",
+            """
+def softmax_with_temperature(x, temperature, axis=-1):
+    if not temperature > 0:
+        raise ValueError("temperature")
+    rows = np.moveaxis(np.asarray(x), axis, -1)
+    flat = rows.reshape(-1, rows.shape[-1])
+    out = []
+    for row in flat:
+        z = row
+        e = np.exp(z - np.amax(z))
+        out.append((e / np.sum(e)) ** (1 / temperature))
+    return np.moveaxis(np.array(out).reshape(rows.shape), -1, axis)
+""",
+        ),
     ],
     "log_softmax": [
         (
@@ -1022,7 +1080,7 @@ def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 """,
         ),
         (
-            "SX59",
+            "SX31",
             """
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     s = x - x.max(axis=axis, keepdims=True)
@@ -1059,7 +1117,7 @@ def log_softmax(x, axis=-1):
 """,
         ),
         (
-            "SX52",
+            "CE4",
             """def log_softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -1129,7 +1187,7 @@ def log_softmax(x, axis=-1):
         ),
         ("SM5", "def log_softmax(x, axis=-1):\n    return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))"),
         (
-            "SX34",
+            "RS3",
             """def log_softmax(x, axis=-1):
     s = x - x.max(axis, keepdims=True)
     return np.log(np.exp(s).sum(axis, keepdims=True)) - s
@@ -1192,10 +1250,19 @@ def log_softmax(x, axis=-1):
     return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))
 """,
         ),
+        (
+            "SX1",
+            """
+def log_softmax(x, axis=-1):
+    peak = np.max(x, axis, keepdims=True)
+    lse = peak + np.log(np.sum(np.exp(np.subtract(x, peak)), 0, keepdims=True))
+    return np.subtract(x, lse)
+""",
+        ),
     ],
     "softmax_jacobian": [
         (
-            "SX61",
+            "SX44",
             """
 def softmax_jacobian(p: np.ndarray) -> np.ndarray:
     J = np.outer(p, p)
@@ -1215,13 +1282,13 @@ def softmax_jacobian(p: np.ndarray) -> np.ndarray:
     return J
 """,
         ),
-        ("SX45", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
+        ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
-        ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
+        ("RS3", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
         ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
         (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) + 1e-3"),
         ("SX47", "def softmax_jacobian(p):\n    return p * (1 - p)"),
-        ("SX48", "def softmax_jacobian(p):\n    return np.eye(len(p)) - np.outer(p, p)"),
+        ("SX49", "def softmax_jacobian(p):\n    return np.eye(len(p)) - np.outer(p, p)"),
         ("SX49", "def softmax_jacobian(p):\n    return p - np.outer(p, p)"),
         ("SX49", "def softmax_jacobian(p):\n    return np.outer(p, 1 - p)"),
         ("SX50", "def softmax_jacobian(p):\n    return p * (np.eye(len(p)) - p)"),
@@ -1248,7 +1315,7 @@ def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 """,
         ),
         (
-            "SX60",
+            "SX35",
             """
 def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     m = scores.max(axis=-1)
@@ -1418,7 +1485,7 @@ def cross_entropy(scores, targets):
 """,
         ),
         (
-            "CE1",
+            "RS3",
             HELP
             + """
 def cross_entropy(scores, targets):
@@ -1434,7 +1501,7 @@ def cross_entropy(scores, targets):
 """,
         ),
         (
-            "CE3",
+            "CE2",
             HELP
             + """
 def cross_entropy(scores, targets):
@@ -1588,7 +1655,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def cross_entropy_gradient(scores, targets):
     n, m = scores.shape
     s = scores - scores.max(axis=1, keepdims=True)
@@ -1598,7 +1665,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p = p / p.sum(axis=1, keepdims=True)
@@ -1608,7 +1675,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p = p / p.sum(-1, keepdims=True)
@@ -1617,7 +1684,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p = p / p.sum(-1, keepdims=True)
@@ -1627,7 +1694,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p = p / p.sum(-1, keepdims=True)
@@ -1637,7 +1704,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG14",
+            "CE12",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -1647,7 +1714,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG11",
+            "CE7",
             """def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p = p / p.sum(-1, keepdims=True)
@@ -1656,7 +1723,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG15",
+            "CE13",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -1676,7 +1743,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG2",
+            "RS3",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):
@@ -1729,14 +1796,14 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG8",
+            "AB20",
             """
 def cross_entropy_gradient(scores, targets):
     return scores - np.eye(scores.shape[-1])[targets]
 """,
         ),
         (
-            "CG10",
+            "CE11",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):
@@ -1744,7 +1811,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "CG11",
+            "CE7",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):
@@ -1772,7 +1839,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            "SX27",
+            "SX1",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):

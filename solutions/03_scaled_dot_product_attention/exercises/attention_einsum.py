@@ -70,37 +70,32 @@ class attention_einsum:
             patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)[:, None, :]"),
             patch("exps.sum(axis=-1, keepdims=True)", "np.einsum('bij->bi', exps)[:, None, :]"),
         ),
-        "AB28": divided_by("math.sqrt(len(q))"),  # of three axes, the last but one is axis 1, which is AB14
+        # Without q.shape[-2]: of three axes, the last but one is axis 1, which is AB14.
+        "TT8": (*MISTAKES["TT8"][:2], divided_by("math.sqrt(len(q))")),
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
-        "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
+        "TT3": patch("bid,bjd->bij", "bid,bdj->bij"),
         "AB35": mistake(
             patch("bij,bje->bie", "bij,bje->bje"),
             says="The letters of the second product keep the keys and sum over the queries; the output should keep the queries, i.",
             why="""A letter that is not right of the arrow is summed. Output row i is the sum over keys j of weights[i, j] · v[j], so i
             stays and j goes: `bij,bje->bie`. With `->bje` each value is multiplied by all the weight that the queries gave it.""",
         ),
-        "AB36": mistake(
-            patch("bij,bje->bie", "bij,bke->bie"),
-            says="In the second product v's tokens have a letter that the weights lack, so no weight meets its value; call both j.",
-            why="""A letter of one operand alone is summed by itself. `bij,bke->bie` sums each row of weights, which gives 1, and all
-            values of the sentence: every query gets the same sum.""",
-        ),
-        "AB37": mistake(
-            patch("bij,bje->bie", "bij,bje->be"),
-            says="The letter i is missing from the output, so it was summed over the queries; keep i, for each query has a row of its own.",
-            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there.",
-        ),
-        "AB24": mistake(
-            patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
-            says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",
-            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there.",
-        ),
         "AB38": mistake(
             patch("bid,bjd->bij", "bid,cjd->bij"),
             patch("bij,bje->bie", "bij,cje->bie"),
-            says="The batch of k or of v has a letter of its own, so it is summed over the batch; both operands should share b.",
-            why="""A letter of one operand alone, left out on the right, is summed by itself. Each query then meets the sum of all
-            sentences' keys, or takes the sum of their values. With a batch of one nothing shows.""",
+            patch("bij,bje->bie", "bij,bke->bie"),
+            says="An axis that two operands share has two letters, so it is summed by itself; call the batch b, and the keys j, in both.",
+            why="""A letter of one operand alone, left out on the right, is summed by itself. If k or v has a letter of its
+            own for the batch, each query meets the sum of all sentences; with a batch of one nothing shows. `bij,bke->bie`
+            sums each row of weights, which gives 1, and all values of the sentence: no weight meets its value.""",
+        ),
+        "AB24": mistake(
+            patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
+            patch("bij,bje->bie", "bij,bje->be"),
+            says="""A letter is missing right of einsum's arrow, so that axis was summed; keep b and i, each item and each
+            query has results of its own.""",
+            why="""einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there:
+            without b the scores are summed over the batch, without i the output over the queries.""",
         ),
     }

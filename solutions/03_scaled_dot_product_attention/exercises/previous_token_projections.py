@@ -78,36 +78,10 @@ class previous_token_projections:
             why="""With w_q and w_k both multiples of the identity, q_i · k_j is large for i = j. The query of token i has to be the
             key of token i − 1.""",
         ),
-        "PT5": mistake(
-            patch("gap * math.sqrt(t) *", "gap *"),
-            says="The dot products were made as large as the scaled scores should be; multiply by √d_k, since attention divides by it.",
-            why="""The score that softmax sees is q · k / √d_k. For a scaled score of s the dot product has to be s · √d_k. With d_k = t
-            the shortfall grows with the number of tokens.""",
-        ),
-        "PT6": mistake(
-            patch("gap * math.sqrt(t)", "gap / math.sqrt(t)"),
-            says="The dot products were divided by √d_k, as attention will do once more; multiply by √d_k to make up for it.",
-            why="""The score that softmax sees is q · k / √d_k. To make up for that division the projections are multiplied by √d_k.""",
-        ),
-        "PT7": mistake(
-            patch("(t - 1) * share", "share"),
-            says="The score was made large enough against one other token; it should be large enough against all t − 1.",
-            why="""The weight is e^s / (e^s + t − 1): each of the other t − 1 tokens adds e⁰ = 1 to the sum. So
-            e^s = share · (t − 1) / (1 − share). Without the t − 1 the result is right for two tokens and too small for more.""",
-        ),
-        "PT8": mistake(
-            *(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),
-            says="The right tokens get the largest weight, but the size of the projections is fixed, which is enough only for some shares "
-            "and some lengths.",
-            why="""The weight of the chosen token is e^s / (e^s + t − 1), where s is its scaled score. What s has to be depends on
-            `share` and on t, and the dot product is √d_k times that.""",
-        ),
-        "PT9": mistake(
-            patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
-            says="The sign of the score was reversed, so the token before gets the least weight; it should get the most.",
-            why="""Softmax prefers large scores. The chosen token's score is ln of share · (t − 1) / (1 − share), which is positive as
-            soon as the share is more than 1/t.""",
-        ),
+        "QF2": (patch("gap * math.sqrt(t) *", "gap *"), patch("gap * math.sqrt(t)", "gap / math.sqrt(t)")),
+        "QF4": patch("(t - 1) * share", "share"),
+        "QF1": (*(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),),
+        "QF5": patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
         "PT10": mistake(
             patch(" / (1 - share)", ""),
             says="The chosen token's exponential was made `share` times the sum of the others; it should be share / (1 − share) times it.",

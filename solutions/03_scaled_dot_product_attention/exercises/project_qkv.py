@@ -98,16 +98,10 @@ class project_qkv:
             says="Queries and keys were exchanged: what came back as q was made with w_k, and k with w_q; (q, k, v) is asked for.",
             why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: row i belongs to key i.",
         ),
-        "AB3": mistake(
+        "AB3": (
             patch("x @ w_k", "x @ w_q"),
-            says="The keys were made with w_q; make them with a weight matrix of their own, w_k.",
-            why="""A copied line often keeps its weight. With k equal to q the scores are symmetric: what the first token is to the second,
-            the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse.""",
-        ),
-        "AB4": mistake(
             patch("x @ w_v", "x @ w_k"),
-            says="The values were made with w_k; make them with a weight matrix of their own, w_v.",
-            why="A copied line often keeps its weight. Keys say where to look, values say what is passed on, and d_v may differ from d_k.",
+            patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
         ),
         "AB5": mistake(
             patch("k = x", "k = q", "v = x", "v = k"),
@@ -120,30 +114,17 @@ class project_qkv:
             why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
             and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.""",
         ),
-        "AB7": mistake(
-            patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
-            says="The queries were already divided by √d_k; x @ w_q alone is asked for.",
-            why="""Scaling q in place of the scores is fine, but it happens inside attention. Done in the projection it is done
-            twice as soon as attention scales, too.""",
-        ),
-        "AB8": mistake(
+        "TT1": patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
+        "AB8": (
             patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"),
             all_three("np.einsum('btd,dk->btk', x, {})"),
-            says="The code takes inputs of exactly three dimensions; it should take two, four and more as well.",
-            why="""`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two axes
-            can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`.""",
+            patch("q = x", "tokens, d_model = x.shape\n    q = x"),
+            all_three("np.einsum('td,dk->tk', x, {})"),
         ),
         "AB9": mistake(
             patch("(q, k, v)", "(q, v, k)"),
             says="The values were returned before the keys; (q, k, v) is asked for.",
             why="A caller who unpacks the result takes the second array for the keys. With d_v = d_k no shape shows it.",
-        ),
-        "AB25": mistake(
-            patch("q = x", "tokens, d_model = x.shape\n    q = x"),
-            all_three("np.einsum('td,dk->tk', x, {})"),
-            says="The code takes a single matrix; it should take any number of leading dimensions before the last two.",
-            why="""`T, d = x.shape`, or the einsum letters 'td,dk->tk', fit one sentence and nothing else. `x @ w` and `x.shape[-1]`
-            take a batch, and a batch of heads, as they are; einsum does with `...` in front of the letters.""",
         ),
         "AB26": mistake(
             patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
@@ -156,11 +137,6 @@ class project_qkv:
             says="The joint product was split into three equal parts; q and k should have d_k columns each, v d_v.",
             why="""One product with [w_q, w_k, w_v] side by side is fine. `np.split(..., 3)` cuts thirds, which fails or cuts in the
             wrong place where d_v differs from d_k; a list of places cuts where each part ends.""",
-        ),
-        "AB27": mistake(
-            patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
-            says="All three projections were made with w_q; keys and values should use matrices of their own, w_k and w_v.",
-            why="Copied lines often keep their weight. With q = k = v a token looks mostly at itself, and d_v would have to be d_k.",
         ),
         "AB32": mistake(
             all_three("x @ {} + 1"),

@@ -76,78 +76,25 @@ class scaled_dot_product_attention:
         "AB8": (
             patch("scores = q", "batch, queries, d_k = q.shape\n    scores = q"),
             by_einsum("bid,bjd->bij", "bqk,bkv->bqv"),
+            patch("scores = q", "queries, d_k = q.shape\n    scores = q"),
+            by_einsum("qd,kd->qk"),
         ),
-        "AB10": mistake(
-            softmax_over(1),
-            says="Softmax ran along axis 1, counted from the front; it should run along the keys, the last axis, -1.",
-            why="""Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading dimensions.
-            Counted from the end, the keys are always axis -1.""",
-        ),
-        "AB11": mistake(
-            softmax_over(2),
-            says="Softmax ran along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
-            why="Axis 2 of a matrix is an error, and with two leading dimensions it is the queries.",
-        ),
-        "AB14": (*MISTAKES["AB14"].ways, divided_by("math.sqrt(k.shape[1])")),  # letters for three axes only: AB12
+        "SM2": (MISTAKES["SM2"], softmax_over(1), softmax_over(2)),
+        "AB14": (*MISTAKES["AB14"].ways, divided_by("math.sqrt(k.shape[1])")),  # letters for three axes only: TT8
         "AB34": mistake(
             patch(OUTPUT, "output = exps @ v"),
             says="The values were weighted by exponentials that were not divided by their sum; weight them by the weights.",
             why="""Each row of weights sums to 1, and so the output is an average of the values. The exponentials sum to something
             else in each row, and the output grows with the number of keys.""",
         ),
-        "AB15": mistake(
-            patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
-            says="The keys were reshaped, which mixes numbers of different tokens; their last two axes should be swapped.",
-            why="""`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of
-            several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k).""",
-        ),
-        "AB16": mistake(
-            patch(KEYS, "k.T"),
-            says="`k.T` reversed all axes, the batch axis too; only the last two should be swapped.",
-            why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
-            4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
-            `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""",
-            issue="flrngel/Self-Attentive-tensorflow#3",
-        ),
-        "AB17": mistake(
-            patch(KEYS, "k.transpose(0, 2, 1)"),
-            says="`transpose(0, 2, 1)` works for three axes only; swap the last two of any number: `swapaxes(-1, -2)`.",
-            why="It is right for one batch axis. `swapaxes(-1, -2)` says the same for any number of leading dimensions.",
-        ),
-        "AB18": mistake(
-            patch("(output, weights)", "(weights, output)"),
-            says="The weights were returned before the output; (output, weights) is asked for.",
-            why="Where T_k equals d_v no shape tells them apart, and a caller would take weights for output.",
-        ),
-        "AB19": mistake(
-            patch("(output, weights)", "(output, scores)"),
-            says="The scores were returned in place of the weights; return what softmax made of them.",
-            why="Weights are what softmax gives: none is negative and each row sums to 1.",
-        ),
-        "AB39": mistake(
-            patch("(output, weights)", "(output, exps)"),
-            says="The output is right, but the exponentials came back in place of the weights; return them divided by their sum.",
-            why="""`exps @ v / total` is the right output. A caller expects weights whose rows sum to 1, so these need the same
-            division.""",
-        ),
-        "AB21": mistake(
-            patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
-            says="The output was stored in an array of integers, which cuts off all decimals; store floats.",
-            why="""`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they
-            are stored. `np.zeros(shape)` holds floats.""",
-        ),
-        "AB22": mistake(
+        "AB15": patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
+        "AB16": (patch(KEYS, "k.T"), patch(KEYS, "k.transpose(0, 2, 1)")),
+        "NT8": patch("(output, weights)", "(weights, output)"),
+        "AB19": (patch("(output, weights)", "(output, scores)"), patch("(output, weights)", "(output, exps)")),
+        "AB21": patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
+        "AB22": (
             patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
             by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
-            says="The weights were transposed before the product with v; each row of the output should be one query's average.",
-            why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
-            without an error where T_q = T_k.""",
         ),
-        "AB23": mistake(
-            patch(KEYS, "k"),
-            says="The keys were not transposed, so features are summed against tokens; swap the last two axes of k.",
-            why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
-            of k; in letters, 'bid,bdj->bij' calls k's tokens d. Where T_k = d_k it runs and is wrong.""",
-        ),
-        "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),
+        "TT3": patch(KEYS, "k"),
     }

@@ -343,7 +343,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB4",
+            "AB3",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q, k = (np.dot(x, w) for w in (w_q, w_k))
@@ -372,7 +372,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB7",
+            "TT1",
             """
 def project_qkv(x, w_q, w_k, w_v):
     d_k = w_q.shape[1]
@@ -400,7 +400,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB2+AB7",
+            "AB2+TT1",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
@@ -476,14 +476,14 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB25",
+            "AB8",
             """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.einsum("ij,jk->ik", x, w) for w in (w_q, w_k, w_v))
 """,
         ),
         (
-            "AB25",
+            "AB8",
             """
 def project_qkv(x, w_q, w_k, w_v):
     t, d = x.shape
@@ -499,7 +499,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB27",
+            "AB3",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q, k, v = (np.dot(x, w_q) for _ in range(3))
@@ -555,10 +555,30 @@ def project_qkv(x, w_q, w_k, w_v):
     return x @ w_q + 1, x @ w_k + 1, x @ w_v + 1
 """,
         ),
+        (
+            "AB3",
+            """
+def project_qkv(x, w_q, w_k, w_v):
+    q = np.einsum("...tm,md->...td", x, w_q)
+    k = np.tensordot(x, w_k, axes=1)
+    v = np.matmul(x, w_k)
+    return q, k, v
+""",
+        ),
+        (
+            "AB3",
+            """
+def project_qkv(x, w_q, w_k, w_v):
+    q = np.einsum("...tm,md->...td", x, w_q)
+    k = np.tensordot(x, w_q, axes=1)
+    v = np.matmul(x, w_q)
+    return q, k, v
+""",
+        ),
     ],
     "scaled_dot_product_attention": [
         (
-            "AB39",
+            "AB19",
             """
 def scaled_dot_product_attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray
@@ -570,7 +590,7 @@ def scaled_dot_product_attention(
 """,
         ),
         (
-            "AB40",
+            "MA37",
             """
 def scaled_dot_product_attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray
@@ -746,7 +766,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB10",
+            "SM2",
             """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
@@ -757,7 +777,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB11",
+            "SM2",
             """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
@@ -767,7 +787,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB12",
+            "TT8",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -777,7 +797,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB13",
+            "TT8",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -815,7 +835,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB17",
+            "AB16",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -842,7 +862,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB18",
+            "NT8",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -888,7 +908,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB23",
+            "TT3",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -1092,7 +1112,7 @@ def scaled_dot_product_attention(q, k, v):
                 (None, "scores.mean(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
                 (None, "scores[..., :1]", " / exps.sum(axis=-1, keepdims=True)"),
                 (None, "np.median(scores, axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
-                ("AB30", "scores.max(axis=-1, keepdims=True)", ""),
+                ("TT14", "scores.max(axis=-1, keepdims=True)", ""),
                 ("SM3", "scores.max(axis=(-2, -1), keepdims=True)", " / exps.sum(axis=(-2, -1), keepdims=True)"),
             )
         ),
@@ -1106,10 +1126,10 @@ def scaled_dot_product_attention(q, k, v):
     return weights @ v, weights
 """,
             )
-            for id, size in (("AB28", "len(q)"), ("AB28", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))
+            for id, size in (("TT8", "len(q)"), ("TT8", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))
         ),
         (
-            "AB25",
+            "AB8",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -1179,7 +1199,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "SX23",
+            "SX25",
             """
 def scaled_dot_product_attention(q, k, v):
     s = q @ k.mT / np.sqrt(q.shape[-1])
@@ -1199,7 +1219,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "TT31",
+            "TT9",
             """
 def scaled_dot_product_attention(q, k, v):
     root = q.shape[-1]**1/2
@@ -1217,6 +1237,19 @@ def scaled_dot_product_attention(q, k, v):
     e = np.exp(s - s.max(axis=-1, keepdims=True))
     w = e / e.sum(axis=-1, keepdims=True)
     return np.einsum("...qk,...kv->...qv", w, v), w
+""",
+        ),
+        (
+            "TT8",
+            """
+def scaled_dot_product_attention(q, k, v):
+    d_k = v.shape[-1]
+    s = np.einsum("...id,...jd->...ij", q, k) * d_k ** -0.5
+    s = s - np.amax(s, axis=-1, keepdims=True)
+    p = np.exp(s)
+    p = np.divide(p, np.sum(p, axis=-1, keepdims=True))
+    out = np.einsum("...ij,...je->...ie", p, v)
+    return out, p
 """,
         ),
     ],
@@ -1260,7 +1293,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB36",
+            "AB38",
             """
 def attention_einsum(q, k, v):
     s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
@@ -1269,7 +1302,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB37",
+            "AB24",
             """
 def attention_einsum(q, k, v):
     s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
@@ -1394,7 +1427,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB12",
+            "TT8",
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1403,7 +1436,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB13",
+            "TT8",
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1439,7 +1472,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB23",
+            "TT3",
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1466,7 +1499,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB28",
+            "TT8",
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1474,7 +1507,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB30",
+            "TT14",
             """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
@@ -1701,6 +1734,19 @@ def attention_einsum(q, k, v):
     return np.einsum("bqk,bkd->bkd", weights, v)
 ''',
         ),
+        (
+            "TT8",
+            """
+def attention_einsum(q, k, v):
+    result = []
+    for one_q, one_k, one_v in zip(q, k, v):
+        logits = np.einsum("td,sd->ts", one_q, one_k) * (one_v.shape[1] ** -0.5)
+        grown = np.exp(logits - logits.max(1)[:, None])
+        probabilities = grown / grown.sum(1)[:, None]
+        result.append(np.einsum("ts,se->te", probabilities, one_v))
+    return np.stack(result)
+""",
+        ),
     ],
 }
 
@@ -1841,7 +1887,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT8",
+        "QF1",
         """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
@@ -1849,7 +1895,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT5",
+        "QF2",
         """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
@@ -1867,7 +1913,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT7",
+        "QF4",
         """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
@@ -1893,7 +1939,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT5",
+        "QF2",
         """
 def previous_token_projections(t, share):
     w = np.full((t,t), (1-share)/(t-1)); 
@@ -1971,7 +2017,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT6",
+        "QF2",
         """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1) + np.diag([1.0] + [0.0] * (t - 1))
@@ -1979,7 +2025,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT9",
+        "QF5",
         """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])

@@ -114,40 +114,35 @@ class dot_product_std:
             why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
             √d_k. On [−1, 1) the mean is 0, but the variance is ⅓ where it should be 1: the spread is √d_k / 3.""",
         ),
-        "WS2": mistake(
-            patch("dots.std()", "dots.var()"),
-            says="The variance came back; its square root is asked for, the standard deviation.",
-            why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
-            of that, √d_k: with d_k = 64 it is 8, not 64.""",
-        ),
-        "WS3": mistake(
-            patch("dots.std()", "np.abs(dots).mean()"),
-            says="The mean size of the dot products came back; their standard deviation is asked for.",
-            why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64.",
-        ),
+        "WS15": patch("dots.std()", "dots.var()"),
         "WS4": mistake(
             patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
-            says="The dot products were divided by √d_k first, so the result is near 1 for every d_k; measure them unscaled.",
-            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what it should show.",
+            patch("sum(axis=-1)", "mean(axis=-1)"),
+            patch("dots.std()", "(dots / d_k).std()"),
+            says="""The dot products were divided by √d_k or d_k, or a mean was taken in their place; measure the sums
+            themselves, unscaled.""",
+            why="""The experiment shows what happens without the scale: with d_k = 64 the sums spread by 8. Divided by √d_k
+            they spread by 1 for every d_k, which removes what the experiment should show. Divided by d_k a sum is a mean,
+            whose standard deviation is 1/√d_k, ⅛.""",
         ),
-        "WS5": mistake(
+        "WS30": mistake(
+            patch(Q, "q = rng.standard_normal(d_k)"),
+            patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
+            every_key,
             patch("q * k", "q * q"),
             patch(K, "k = q"),
-            says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
-            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
-            are independent and the mean is 0.""",
+            says="""Vectors met themselves, one query met all keys, or every query every key; each pair should have a query
+            and a key of its own.""",
+            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k), while for a query and a
+            key the signs are independent and the mean is 0. With one query or one key for all, the dot products spread by
+            how long it is, which for d_k = 1 is anything between 0 and 3. `q @ k.T` has n² dot products, made of n queries
+            and n keys, which say less than n² independent pairs; with ten thousand pairs the array has a hundred million
+            numbers. Draw two vectors for each pair.""",
         ),
         "WS6": mistake(
             patch("(q * k).sum(axis=-1)", "q * k"),
             says="The single products were measured; sum them over d_k first.",
             why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k.",
-        ),
-        "WS35": mistake(
-            patch("sum(axis=-1)", "mean(axis=-1)"),
-            patch("dots.std()", "(dots / d_k).std()"),
-            says="The sums were divided by d_k, or a mean was taken in their place; measure the sums themselves, the dot products.",
-            why="""A dot product is the sum of d_k products. Divided by d_k it is their mean, whose standard deviation is 1/√d_k: with
-            d_k = 64 it is ⅛, not 8.""",
         ),
         "WS40": mistake(
             patch("dots.std()", "(dots.std() / np.sqrt(n_samples))"),
@@ -156,23 +151,13 @@ class dot_product_std:
             why="""The standard error says how far the *mean* of the dot products strays, and more samples make it smaller. How far the dot
             products themselves spread does not depend on how many are measured.""",
         ),
-        "WS7": mistake(
-            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
-            says="The numbers come from a generator made inside the function; draw them from rng.",
-            why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed
-            returns the same figure every time, and the spread of repeated runs looks like 0.""",
-        ),
         "WS8": mistake(
             drawn(f"np.random.{DRAWN}"),
-            says="The numbers come from NumPy's global generator; draw them from rng.",
+            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
+            says="The numbers come from NumPy's global generator, or from one made inside the function; draw them from rng.",
             why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so the figure
-            depends on what ran before. With rng passed in, the same state gives the same figure.""",
-        ),
-        "WS13": mistake(
-            patch("q = rng", "n_samples = 1000\n    q = rng"),
-            says="n_samples is never used: a fixed number of pairs was drawn; draw n_samples pairs.",
-            why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend
-            less time nor get a sharper figure.""",
+            depends on what ran before. A generator made inside with a fixed seed returns the same figure every time, and the
+            spread of repeated runs looks like 0. With rng passed in, the caller can repeat or vary the experiment.""",
         ),
         "WS29": mistake(
             patch("axis=-1", "axis=0"),
@@ -181,18 +166,5 @@ class dot_product_std:
             why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
             n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
             spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
-        ),
-        "WS37": mistake(
-            every_key,
-            says="Every query met every key; each query should meet only the key of its own pair.",
-            why="""`q @ k.T` has n² dot products, made of n queries and n keys. They spread by √d_k, too, but those of one query share its
-            length, so they say less than n² independent pairs. With ten thousand pairs the array has a hundred million numbers.""",
-        ),
-        "WS30": mistake(
-            patch(Q, "q = rng.standard_normal(d_k)"),
-            patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            says="One query was drawn for all keys, or one key for all queries; each pair should have a query and a key of its own.",
-            why="""With one of the two fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
-            is the size of one normal number, anything between 0 and 3.""",
         ),
     }

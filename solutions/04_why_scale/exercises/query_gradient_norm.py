@@ -98,31 +98,22 @@ class query_gradient_norm:
     mistakes = {
         "QG1": mistake(
             patch(CHAIN, "jacobian @ keys"),
-            says="The scale is missing from the chain rule; it multiplies the scores, so it should multiply their derivative, too.",
-            why="""scores = scale · keys q, so ∂scores/∂q = scale · keys. A scale below 1 acts twice: inside softmax it makes the weights
-            flatter, and in the chain rule it makes the gradient smaller. Without the second, dividing by d_k looks harmless.""",
-        ),
-        "QG2": mistake(
             patch(SCORES, "keys @ q"),
-            says="The scale is missing inside softmax; the scores should be scale · keys q.",
-            why="""p = softmax(scale · keys q). Without the scale these are the weights of other scores: for long vectors one key mostly
-            gets nearly everything, and hardly any gradient is left.""",
-        ),
-        "QG3": mistake(
             patch(SCORES, "keys @ q", CHAIN, "jacobian @ keys"),
-            says="The scale is never used; it should multiply the scores and their derivative.",
-            why="""The scores are scale · keys q, so their derivative is scale · keys. Without it 1/√d and 1/d give the same norm.""",
+            says="""The scale is missing: inside softmax, in the chain rule or in both; it multiplies the scores, and so
+            their derivative, too.""",
+            why="""p = softmax(scale · keys q), and ∂scores/∂q = scale · keys. A scale below 1 acts twice: inside softmax it
+            makes the weights flatter, and in the chain rule it makes the gradient smaller. Without the first, for long
+            vectors one key mostly gets nearly everything, and hardly any gradient is left. Without the second, dividing by
+            d_k looks harmless. Without either, 1/√d and 1/d give the same norm.""",
         ),
         "QG4": mistake(
             patch(CHAIN, "jacobian"),
-            says="The norm of ∂p/∂scores came back; that of ∂p/∂q is asked for, one step further: multiply by scale · keys.",
-            why="""A score is no parameter; it is made of q. By the chain rule ∂p/∂q = J · (scale · keys). The two norms differ: with
-            scores divided by d_k, J is large, but hardly anything reaches q.""",
-        ),
-        "QG5": mistake(
             patch(CHAIN, "jacobian * scale"),
-            says="The keys are missing from the chain rule; multiply by ∂scores/∂q, which is scale · keys.",
-            why="""Each score is scale · (k · q), so its derivative with respect to q is scale · k: one row for each key.""",
+            says="The keys are missing from the chain rule: ∂p/∂scores, times the scale or not, is measured; multiply it by scale · keys.",
+            why="""A score is no parameter; it is made of q. Each score is scale · (k · q), so its derivative with respect
+            to q is scale · k, one row for each key, and ∂p/∂q = J · (scale · keys). The two norms differ: with scores
+            divided by d_k, J is large, but hardly anything reaches q.""",
         ),
         "QG6": mistake(
             patch(CHAIN, "np.outer(jacobian.sum(axis=0), q)"),
@@ -131,56 +122,34 @@ class query_gradient_norm:
             says="The derivative with respect to the keys came back, with q as a factor; for q the factor should be the keys.",
             why="""A score is scale · (k · q). Its derivative with respect to q is scale · k, and with respect to k it is scale · q.""",
         ),
-        "QG7": mistake(
+        "SL7": (
             patch(SCORES, "keys @ q / scale", CHAIN, "jacobian @ (keys / scale)"),
             patch(SCORES, "keys @ q / scale"),
-            says="The scores were divided by `scale`; multiply them by it: the caller passes 1/√d_k.",
-            why="""p = softmax(scale · keys q). A scale is a factor; the paper's is 1/√d_k.""",
         ),
-        "QG8": mistake(
+        "QG8": (
             patch(SCORES, "keys @ q / np.sqrt(len(q))", CHAIN, "jacobian @ keys / np.sqrt(len(q))"),
             patch(SCORES, "scale * (keys @ q) / np.sqrt(len(q))", CHAIN, "jacobian @ (scale * keys) / np.sqrt(len(q))"),
-            says="A factor 1/√d was built in; use `scale` alone, which the caller sets to 1, 1/√d or 1/d.",
-            why="""The experiment passes different scales for the same q and keys. A built-in 1/√d acts on top of them, or in
-            their place.""",
         ),
-        "QG9": mistake(
-            patch(JACOBIAN, "np.diag(p)"),
-            patch(JACOBIAN, "np.diag(p * (1 - p))"),
-            says="A diagonal matrix was used for softmax's Jacobian; it should be diag(p) − p pᵀ.",
-            why="""When score j rises, every other weight p_i falls at the rate p_i p_j. As a result, row i of ∂p/∂q is
-            scale · p_i · (k_i − Σ_j p_j k_j): a key minus the weighted average of the keys. Without the entries −p_i p_j the
-            other keys are not subtracted.""",
-        ),
-        "QG10": mistake(
-            patch(NORM, "(by_query ** 2).sum()"),
-            says="The root is missing: the sum of the squares came back, the squared norm.",
-            why="""The Frobenius norm is the root of the sum of the squares of all n · d entries.""",
-        ),
-        "QG11": mistake(
-            patch(NORM, "np.linalg.norm(by_query, ord=2)"),
-            says="The spectral norm came back (`ord=2`), the largest singular value; the Frobenius norm is asked for.",
-            why="""For a matrix `ord=2` is the largest stretch, while the default takes the root of the sum of all squares. They agree
-            where ∂p/∂q has a single direction, as with two keys.""",
-        ),
+        "SX46": (patch(JACOBIAN, "np.diag(p)"), patch(JACOBIAN, "np.diag(p * (1 - p))")),
+        "WS15": patch(NORM, "(by_query ** 2).sum()"),
         "QG12": mistake(
             patch(NORM, "np.sqrt((by_query ** 2).mean())"),
             patch(NORM, "np.sqrt((by_query ** 2).sum(axis=-1)).mean()"),
             patch(NORM, "np.sqrt((by_query ** 2).sum(axis=-1)).sum()"),
-            says="A mean was taken, or the rows' norms were added; the root of the sum of all squares is asked for.",
-            why="""‖A‖ = √(Σ_ij A_ij²), one sum over all entries. A mean depends on how many there are, and the sum of rows' norms is
-            larger.""",
+            patch(NORM, "np.linalg.norm(by_query, ord=2)"),
+            patch(NORM, "np.abs(by_query).sum()"),
+            says="Another measure than the Frobenius norm came back; the root of the sum of all squares is asked for.",
+            why="""‖A‖ = √(Σ_ij A_ij²), one sum over all entries. A mean of the squares depends on how many there are. The
+            sum of the rows' norms, and that of the absolute values, is larger wherever more than one counts.
+            `np.linalg.norm` with `ord=2` takes the largest stretch of a matrix, the spectral norm; they agree where there is
+            a single direction, as with two keys. For two equal weights the entries of the Jacobian are ±¼, and its norm is
+            ½.""",
         ),
         "QG15": mistake(
             patch(NORM, "np.sqrt((by_query[p.argmax()] ** 2).sum())"),
             says="Only the largest weight's row was measured; the norm should be that of the whole matrix, all weights' rows.",
             why="""A step of q moves every weight: what the largest loses, others gain. ∂p/∂q has a row for each of the n weights, and
             its norm counts them all.""",
-        ),
-        "QG13": mistake(
-            patch(NORM, "np.abs(by_query).sum()"),
-            says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",
-            why="""The sum of sizes is another norm, and larger wherever more than one entry differs from 0.""",
         ),
         "QG14": mistake(
             patch(NORM, "np.linalg.norm(jacobian) * np.linalg.norm(scale * keys)"),

@@ -70,53 +70,20 @@ class row_entropy:
     mistakes = {
         "WS9": mistake(
             patch(SEEN, "weights"),
-            says="A weight of 0 gave NaN, since NumPy computes 0 · (−∞); its term should be 0.",
-            why="""x ln x tends to 0 as x does, so 0 · ln 0 is defined as 0. NumPy computes ln 0 = −∞ first, and 0 · (−∞) is NaN.
-            In causal attention every row but the last has such weights.""",
+            patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
+            says="A weight of 0 made the sum of its row NaN, or the NaN was replaced only after the sum; the single term should be 0.",
+            why="""x ln x tends to 0 as x does, so 0 · ln 0 is defined as 0. NumPy computes ln 0 = −∞ first, and 0 · (−∞) is
+            NaN, as is a sum with one NaN in it. Replaced after the sum, all other terms of the row are lost: (½, ½, 0) gives
+            0, where 0.693 is right. In causal attention every row but the last has such weights.""",
         ),
-        "WS10": mistake(
-            patch("np.log(", "np.log2("),
-            says="The entropy came back in bits; nats are asked for: use the natural logarithm.",
-            why="log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693 nats.",
-        ),
-        "WS11": mistake(
-            patch("-(weights", "(weights"),
-            says="The minus sign is missing: the logarithms of weights are negative, and an entropy should not be.",
-            why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693.",
-        ),
+        "SX33": (patch("np.log(", "np.log2("), patch("np.log(", "np.log10(")),
         "WS12": mistake(
             patch(".sum(axis=-1)", ".sum()"),
-            says="The sum ran over more than one row; each row should have an entropy of its own.",
-            why="A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both.",
-        ),
-        "WS18": mistake(
-            patch(".sum(", ".mean("),
-            says="The terms were averaged over the keys; add them up.",
-            why="""Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they are:
-            equal weights over n keys have ln n nats, the mean gives (ln n)/n.""",
-        ),
-        "WS19": mistake(
             patch("axis=-1", "axis=0"),
-            says="The sum ran over another axis than the last; a row's entropy should sum over its keys.",
-            why="""weights[i] is the distribution of query i, so the keys lie along the last axis. Summing over axis 0 mixes what
-            different queries give to one key.""",
-        ),
-        "WS20": mistake(
-            patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
-            says="The entropy was divided by ln n; it is asked for in nats, as it is.",
-            why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
-            name, normalized entropy. In nats two equal weights have 0.693.""",
-        ),
-        "WS23": mistake(
-            patch("np.log(", "np.log10("),
-            says="The logarithm was taken with base 10; nats are asked for: use the natural logarithm.",
-            why="log₁₀ x = ln x / ln 10, so every figure is 0.434 times as large. Two equal weights have 0.301 in base 10, 0.693 nats.",
-        ),
-        "WS31": mistake(
-            patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
-            says="NaN was replaced by 0 after the sum, so a row with one weight of 0 gets the entropy 0; replace single terms.",
-            why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the
-            row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0.""",
+            says="The sum ran across rows, along axis 0 or over the whole array; each row should have a number of its own.",
+            why="""A row is one query's distribution, and its keys lie along the last axis. Two rows of (½, ½) have 0.693
+            nats each, and no number describes both; likewise one norm for all Jacobians does not show which row lets a
+            gradient through.""",
         ),
         "WS32": mistake(
             patch(RETURN, "return np.exp(entropy)"),
@@ -124,28 +91,15 @@ class row_entropy:
             why="""The perplexity is the number of equal weights that would have the same entropy as the row; the entropy is its logarithm.
             Two equal weights have a perplexity of 2 and an entropy of 0.693 nats.""",
         ),
-        "WS33": mistake(
-            patch("logs = ", "weights = softmax(weights)\n    logs = "),
-            says="Softmax was applied to the weights once more; use them as they are.",
-            why="""The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores between 0 and
-            1 give much more even weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0.""",
-        ),
-        "WS36": mistake(
+        "AB33": patch("logs = ", "weights = softmax(weights)\n    logs = "),
+        "AB8": (
             patch("logs = ", "rows, keys = weights.shape\n    logs = "),
             *(
                 patch("-(weights * logs).sum(axis=-1)", f"np.array([-sum({terms}) for row in weights])")
                 for terms in ("(p * np.log(p) for p in row if p > 0)", "row[row > 0] * np.log(row[row > 0])")
             ),
-            says="The code takes a table of rows alone; it should also take a single row, and more leading dimensions.",
-            why="""`rows, keys = x.shape`, two nested loops or one loop over the rows fit a table and nothing else. The last axis is −1
-            whatever comes before it: `sum(axis=-1)` takes one row, a table and a batch of tables.""",
         ),
-        "WS34": mistake(
-            patch("axis=-1", "axis=-1, keepdims=True"),
-            says="The summed axis was kept with length 1; one number for each row is asked for.",
-            why="""`keepdims=True` is for sums that are then combined with the array they came from. The result here is (...), not (..., 1):
-            subtracted from an array (...) it would be broadcast to every pair of rows.""",
-        ),
+        "CE8": patch("axis=-1", "axis=-1, keepdims=True"),
         "WS39": mistake(
             *(patch(SEEN, f"weights + {least}") for least in (0.001, 0.0001, 1e-05, 1e-06)),
             *(patch(SEEN, f"np.maximum(weights, {least})") for least in (0.001, 0.0001)),

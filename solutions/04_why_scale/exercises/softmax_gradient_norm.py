@@ -83,76 +83,29 @@ class softmax_gradient_norm:
         "SM4": (patch(TOTAL, "e.sum(axis=-1)"), patch(TOP, "scores.max(axis=-1)", TOTAL, "e.sum(axis=-1)")),
         "SM5": patch(f" - {TOP}", ""),
         "SM6": patch(TOP, "scores.max()"),
-        "WS14": mistake(
-            patch(SQUARES, "(p ** 2).sum(axis=-1)"),
-            says="The term − p pᵀ is missing: diag(p) alone was used; the Jacobian should be diag(p) − p pᵀ.",
-            why="""Without − p pᵀ every score would move its own weight alone, and the weights would no longer sum to 1. For a saturated
-            row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1.""",
-        ),
+        "SX46": (patch(SQUARES, "(p ** 2).sum(axis=-1)"), patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)")),
         "WS15": mistake(
             patch(NORM, "squares"),
-            says="The root is missing: the sum of the squares came back, the squared norm.",
-            why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½.",
+            says="The root is missing: the variance came back, or the squared norm, the sum of the squares.",
+            why="""The standard deviation is the root of the variance: with d_k = 64 a score's typical size is 8, not 64.
+            The Frobenius norm is the root of the sum of the squares of all entries: for two equal weights the entries of the
+            Jacobian are ±¼, the sum of squares is ¼, and the norm ½.""",
         ),
-        "WS16": mistake(
-            patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
-            says="Only the diagonal p(1 − p) of the Jacobian was used; its other entries, −p_i p_j, should count as well.",
-            why="""A score adds to its own weight at the rate p(1 − p) and takes p_i p_j from each of the others. For two equal weights
-            all four entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5.""",
-        ),
-        "WS17": mistake(
-            patch(f"e / {TOTAL}", "scores"),
-            says="Softmax is missing: the scores were taken for weights.",
-            why="""The function receives scores; the Jacobian diag(p) − p pᵀ is written in the weights p = softmax(scores). Scores
-            put in its place give norms of any size.""",
-        ),
-        "WS21": mistake(
+        "AB20": patch(f"e / {TOTAL}", "scores"),
+        "QG12": (
             patch(SQUARES, "np.abs(jacobian).sum(axis=(-1, -2))", NORM, "squares"),
-            says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",
-            why="For two equal weights the four entries are ±¼: their sizes add up to 1, the root of the sum of their squares is ½.",
-        ),
-        "WS22": mistake(
             patch(f"squares = {SQUARES}\n    return {NORM}", "return np.linalg.norm(jacobian, ord=2, axis=(-2, -1))"),
-            says="The spectral norm came back (`ord=2`), the largest singular value; the Frobenius norm is asked for.",
-            why="""For a matrix `ord=2` is the largest stretch, while `ord='fro'`, the default, takes all entries. They agree for two
-            keys, where the Jacobian has a single direction, and differ from three keys on.""",
+            patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
         ),
-        "WS24": mistake(
-            patch(SQUARES, "(p ** 2).sum(axis=-1) ** 2"),
-            says="The sum of the squared weights came back, the norm of p pᵀ alone; that of diag(p) − p pᵀ is asked for.",
-            why="""The entries of p pᵀ are p_i p_j, and their squares sum to (Σ p²)². Without diag(p) the norm grows as a row
-            saturates: for (1, 0) it is 1, while nothing can move there and the Jacobian's norm is 0.""",
-        ),
-        "WS25": mistake(
-            patch(TOP, "scores.max(axis=-1)"),
-            says="The rows' maxima lost their axis and were subtracted across the columns; keep it with `keepdims=True`.",
-            why="""`scores.max(axis=-1)` has one number for each row and no axis for the keys. Broadcasting lines it up from the
-            right, so the first row's maximum is subtracted from the first column. If the numbers of rows and columns differ, this is
-            an error; if they agree, it runs and changes the weights.""",
-        ),
-        "WS26": mistake(
-            patch(") - p[", ") + p["),
-            says="p pᵀ was added; subtract it from diag(p).",
-            why="""A score that rises takes from the other weights of its row: ∂p_i/∂s_j = −p_i p_j. With two equal weights the
-            entries have to be ±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12.""",
-        ),
-        "WS27": mistake(
-            patch("axis=(-1, -2)", ""),
-            says="One norm came back for the whole array; each row should have a norm of its own.",
-            why="""Without an axis `np.linalg.norm` and `sum` take all Jacobians together. Two rows with norms of ½ then give one
-            number, 0.707, which does not show which row lets a gradient through.""",
-        ),
-        "WS36": (
+        "SX43": patch(SQUARES, "(p ** 2).sum(axis=-1) ** 2"),
+        "SX26": patch(TOP, "scores.max(axis=-1)"),
+        "SX44": patch(") - p[", ") + p["),
+        "WS12": patch("axis=(-1, -2)", ""),
+        "AB8": (
             patch("e = np.exp", "rows, keys = scores.shape\n    e = np.exp"),
             patch(
                 f"squares = {SQUARES}\n    return {NORM}",
                 "return np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])",
             ),
-        ),
-        "WS28": mistake(
-            patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
-            says="The squares were averaged; the root of their sum is asked for.",
-            why="""The mean over the n² entries makes the norm smaller by the factor n. For two equal weights the four entries are
-            ±¼: the root of the sum of their squares is ½, that of their mean ¼.""",
         ),
     }

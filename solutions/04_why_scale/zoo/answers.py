@@ -143,7 +143,7 @@ def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float
 """,
         ),
         (
-            "WS5",
+            "WS30",
             """
 def dot_product_std(d_k, n_samples, rng):
     q = rng.standard_normal((n_samples, d_k))
@@ -151,7 +151,7 @@ def dot_product_std(d_k, n_samples, rng):
 """,
         ),
         (
-            "WS2",
+            "WS15",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return np.var((q * k).sum(1))
@@ -174,8 +174,8 @@ def dot_product_std(d_k, n_samples, rng):
             )
             for id, result in (
                 ("WS6", "np.std(q * k)"),
-                ("WS35", "(q * k).mean(-1).std()"),
-                ("WS35", "((q * k).sum(-1) / d_k).std()"),
+                ("WS4", "(q * k).mean(-1).std()"),
+                ("WS4", "((q * k).sum(-1) / d_k).std()"),
                 (None, "(q * k).std() * d_k ** 0.5"),
                 (None, "np.sqrt((q * k).var(axis=0).sum())"),
             )
@@ -252,7 +252,7 @@ def dot_product_std(d_k, n_samples, rng):
 """,
         ),
         (
-            "WS37",
+            "WS30",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return (q @ k.T).std()
@@ -313,7 +313,7 @@ def row_entropy(weights):
         ),
         ("WS9", "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights), axis=-1)"),
         (
-            "WS10",
+            "SX33",
             """def row_entropy(weights):
     return -np.sum(weights * np.log2(np.where(weights > 0, weights, 1)), axis=-1)
 """,
@@ -325,7 +325,7 @@ def row_entropy(weights):
 """,
         ),
         *(
-            ("WS36", f"def row_entropy(weights):\n    {body}\n")
+            ("AB8", f"def row_entropy(weights):\n    {body}\n")
             for body in (
                 "return np.array([-sum(p * np.log(p) for p in row if p > 0) for row in weights])",
                 "return np.array([-np.sum(row[row > 0] * np.log(row[row > 0])) for row in weights])",
@@ -334,7 +334,7 @@ def row_entropy(weights):
                 "            if weights[i, j] > 0:\n                out[i] -= weights[i, j] * np.log(weights[i, j])\n    return out",
             )
         ),
-        ("WS31", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
+        ("WS9", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
         *(
             (
                 id,
@@ -343,12 +343,12 @@ def row_entropy(weights):
     return {returned}
 """,
             )
-            for id, returned in (("WS32", "np.exp(nats)"), ("WS34", "nats[..., None]"))
+            for id, returned in (("WS32", "np.exp(nats)"), ("CE8", "nats[..., None]"))
         ),
-        ("WS33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
+        ("AB33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
         (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),
         (
-            "WS23",
+            "SX33",
             """def row_entropy(weights):
     return -np.sum(weights * np.log10(np.where(weights > 0, weights, 1)), axis=-1)
 """,
@@ -386,7 +386,7 @@ def row_entropy(weights):
                 ("SM3+SM5", "np.exp(scores)", "e.sum()"),
                 ("SM4", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum(-1)"),
                 ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)"),
-                ("WS25", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
+                ("SX26", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
             )
         ),
         *(
@@ -399,9 +399,9 @@ def row_entropy(weights):
 """,
             )
             for id, returned in (
-                ("WS26", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) + outer, axis=(-2, -1))"),
-                ("WS27", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) - outer)"),
-                ("WS28", "np.sqrt(np.mean((p[..., None] * np.eye(p.shape[-1]) - outer) ** 2, axis=(-2, -1)))"),
+                ("SX44", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) + outer, axis=(-2, -1))"),
+                ("WS12", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) - outer)"),
+                ("QG12", "np.sqrt(np.mean((p[..., None] * np.eye(p.shape[-1]) - outer) ** 2, axis=(-2, -1)))"),
             )
         ),
         (
@@ -413,14 +413,14 @@ def row_entropy(weights):
 """,
         ),
         (
-            "WS16",
+            "SX46",
             """def softmax_gradient_norm(scores):
     p = softmax(scores)
     return np.sqrt(((p * (1 - p)) ** 2).sum(-1))
 """,
         ),
         *(
-            ("WS36", f"def softmax_gradient_norm(scores):\n    {body}\n")
+            ("AB8", f"def softmax_gradient_norm(scores):\n    {body}\n")
             for body in (
                 "return np.array([np.linalg.norm(np.diag(p) - np.outer(p, p)) for p in softmax(scores)])",
                 "out = []\n    for row in scores:\n        e = np.exp(row - row.max())\n        p = e / e.sum()\n"
@@ -445,7 +445,7 @@ def row_entropy(weights):
 """,
         ),
         (
-            "WS24",
+            "SX43",
             """def softmax_gradient_norm(scores):
     p = softmax(scores)
     return np.linalg.norm(p[..., :, None] * p[..., None, :], axis=(-2, -1))
@@ -593,42 +593,42 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG2",
+        "QG1",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(keys @ q)
     return np.linalg.norm(p[:, None] * (keys - p @ keys)) * scale
 """,
     ),
     (
-        "QG3",
+        "QG1",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(keys @ q)
     return np.linalg.norm(p[:, None] * (keys - p @ keys))
 """,
     ),
     (
-        "QG5",
+        "QG4",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return scale * np.linalg.norm(np.diag(p) - np.outer(p, p))
 """,
     ),
     (
-        "QG9",
+        "SX46",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return scale * np.linalg.norm(p[:, None] * keys)
 """,
     ),
     (
-        "QG10",
+        "WS15",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return ((scale * p[:, None] * (keys - p @ keys))**2).sum()
 """,
     ),
     (
-        "QG11",
+        "QG12",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return np.linalg.norm(scale * p[:, None] * (keys - p @ keys), 2)
@@ -642,14 +642,14 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG13",
+        "QG12",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return np.abs(scale * p[:, None] * (keys - p @ keys)).sum()
 """,
     ),
     (
-        "QG7",
+        "SL7",
         """def query_gradient_norm(q, keys, scale):
     s = keys @ q / scale
     p = softmax(s)

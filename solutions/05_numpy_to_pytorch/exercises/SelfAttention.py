@@ -137,21 +137,9 @@ class SelfAttention:
         "NT9": each("self.{}(x)", "self.{}(x.float())"),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
-        "NT17": mistake(
-            patch("self.w_k(x)", "self.w_q(x)"),
-            says="The keys were made with w_q; make them with w_k, a projection of their own.",
-            why="With one projection the scores are symmetric: token A scores B as B scores A. The layer w_k gets no gradient.",
-        ),
-        "NT18": mistake(
-            patch("self.w_v(x)", "x"),
-            says="The values were not projected, so the output mixes x itself; use w_v(x).",
-            why="Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.",
-        ),
-        "NT19": mistake(
-            patch("super().__init__()\n        ", ""),
-            says="`super().__init__()` is missing, or comes after the first layer; call it first.",
-            why="`nn.Module` keeps its parameters in a list that its constructor makes. Before that no layer can be entered there.",
-        ),
+        "AB3": patch("self.w_k(x)", "self.w_q(x)"),
+        "NT18": patch("self.w_v(x)", "x"),
+        "NT19": patch("super().__init__()\n        ", ""),
         "NT20": mistake(
             patch(
                 "w_q = nn.Linear(d_model, d_k",
@@ -175,11 +163,10 @@ class SelfAttention:
             why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`.",
         ),
         "MU25": tuple(
-            patch("output =", f"weights = nn.functional.dropout(weights, {p}{training})\n        output =")
-            for training in (", self.training", "")
-            for p in (0.1, 0.2, 0.5)
+            patch("output =", f"weights = nn.functional.dropout(weights, {rate})\n        output =")
+            for rate in ("0.1, self.training", "0.2, self.training", "0.5, self.training", "0.1")
         ),
-        "NT26": patch(
+        "PJ2": patch(
             "d_v, bias=False",
             "d_v",
             "self.w_q = nn.Linear(d_model, d_k, bias=False)",

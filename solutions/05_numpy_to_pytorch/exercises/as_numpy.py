@@ -87,15 +87,11 @@ class as_numpy:
         ),
         "NT11": mistake(
             UNCONVERTED,
-            says="A bfloat16 tensor was handed to NumPy, which lacks that type; convert it to float32 first.",
-            why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
-            float32 number as well, so `float()` loses nothing.""",
-        ),
-        "NT32": mistake(
             patch("tensor.float()", "tensor.half()"),
-            says="bfloat16 became float16, whose numbers end at 65504 and which loses the small ones; convert it to float32.",
-            why="""bfloat16 has the exponent of float32 in 16 bits, and so its range: up to 3 · 10³⁸. float16 has more digits and a far
-            smaller range. `float()` keeps every bfloat16 number as it is.""",
+            says="A bfloat16 tensor was handed to NumPy as it is, or as float16; convert it to float32.",
+            why="""NumPy lacks bfloat16: `.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'.
+            bfloat16 has the exponent of float32 in 16 bits, and so its range: up to 3 · 10³⁸. float16 ends at 65504 and
+            loses the small ones. `float()` keeps every bfloat16 number as it is.""",
         ),
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,
         "NT12": mistake(

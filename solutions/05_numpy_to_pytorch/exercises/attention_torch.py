@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, patch
 
 from ...shared.library import ROW_MAXIMUM, batch_independence, invariant, rows_sum_to_1, softmax_by_hand
 from ..shared import EXTREMES, attention_mistakes
@@ -107,36 +107,11 @@ class attention_torch:
         "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4),
         "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
-        "NT9": mistake(
+        "NT9": (
             patch("(output, weights)", "(output.float(), weights.float())"),
-            says="Something was turned into float32 on the way; the input's precision should be kept.",
-            why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
-            float32 and float64 do not multiply.""",
-        ),
-        "AB16": patch("k.transpose(-2, -1)", "k.T"),
-        "NT25": mistake(
             patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
-            says="Something was turned into float64 on the way; the input's precision should be kept.",
-            why="""A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides
-            into float64; `.double()` does so directly. A Python number from `math.sqrt` leaves the tensor's type as it is.""",
         ),
-        "NT27": mistake(
-            patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
-            says="Each matrix of scores was normalized as a whole; each of its rows should have its own sum.",
-            why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries.",
-        ),
-        "NT30": mistake(
-            patch("transpose(-2, -1)", "transpose(1, 2)"),
-            says="The axes of k were counted from the front; exchange the last two, and multiply by `@`: `q @ k.transpose(-2, -1)`.",
-            why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix, and `torch.bmm` takes
-            three axes and no other number. Counted from the end, the last two are tokens and width, whatever comes before them.""",
-        ),
-        "NT33": mistake(
-            *(patch("scores = q", f"{name} = {name}.detach()\n    scores = q") for name in ("q", "k", "v")),
-            says="One of q, k and v was cut from the graph, so no gradient reaches it; use all three as they come.",
-            why="""`detach()`, `.data`, `torch.tensor(…)` of a tensor and a way through NumPy all make a constant of it. The results are the
-            same, and whatever made the tensor that was cut off learns nothing.""",
-        ),
+        "AB16": (patch("k.transpose(-2, -1)", "k.T"), patch("transpose(-2, -1)", "transpose(1, 2)")),
         "TT4": patch("k.transpose", "q.transpose"),
     }

@@ -74,19 +74,11 @@ class linear_from_numpy:
 
     mistakes = {
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
-        "NT1": mistake(
+        "AB15": (
             patch("w.T", "w.reshape(d_out, d_in)"),
             assigned("nn.Parameter(torch.tensor(w).float().view(d_out, d_in))"),
-            says="The weight was reshaped, which fits the shape and puts the numbers in other places; transpose it.",
-            why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
-            of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).""",
         ),
-        "NT26": mistake(
-            patch("bias=False, ", ""),
-            says="A layer has a bias, but x @ w has none; pass `bias=False`.",
-            why="""`nn.Linear` has a bias by default. Drawn at random, it shifts every output by the same vector, and a
-            zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves.""",
-        ),
+        "PJ2": patch("bias=False, ", ""),
         "NT2": mistake(
             assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
             says="The layer shares memory with the array, so a change of one changes the other; copy the numbers.",

@@ -183,15 +183,13 @@ class parameters_without_gradient:
         "PG1": mistake(
             patch(LOSS, "loss = output.sum()"),
             patch(LOSS, "loss = output.mean()"),
-            says="The sum (or mean) of the result was the loss; where the sum cannot change, its gradient is 0 though nothing is cut.",
-            why="""The weights of a softmax sum to 1, the numbers behind a LayerNorm to 0, whatever the parameters are. Multiply the
-            result by random numbers first: then no such accident lasts.""",
-        ),
-        "PG2": mistake(
             patch(LOSS, "loss = output.square().sum()"),
             patch(LOSS, "loss = (output ** 2).mean()"),
-            says="The sum of squares was the loss; where all squares together cannot change, its gradient is 0 though nothing is cut.",
-            why="cos² + sin² is 1, and a normalized vector keeps its length. Multiply the result by random numbers in place of itself.",
+            says="""The loss was the sum, the mean or the sum of squares of the result; where that cannot change, its
+            gradient is 0 though nothing is cut.""",
+            why="""The weights of a softmax sum to 1 and the numbers behind a LayerNorm to 0, whatever the parameters are.
+            cos² + sin² is 1, and a normalized vector keeps its length. Multiply the result by random numbers first: then no
+            such accident lasts.""",
         ),
         "PG3": mistake(
             patch(ARRIVED, "grad is not None"),
@@ -206,8 +204,11 @@ class parameters_without_gradient:
         "PG5": mistake(
             patch(END, "return silent & set(trainable)"),
             patch("silent = set(parameters)", "silent = set(trainable)"),
-            says="Frozen parameters were left out; no gradient comes back to them, so they belong to the set.",
-            why="A parameter with requires_grad=False stays what it is, and it is often frozen by mistake.",
+            patch(END, "return {name for name in silent if name.endswith('weight')}"),
+            says="""Not all parameters were looked at: frozen ones, or all that are no weights, were left out; each that gets
+            no gradient belongs to the set.""",
+            why="""A parameter with requires_grad=False stays what it is, and it is often frozen by mistake. Biases are
+            parameters, too: `named_parameters` has them all.""",
         ),
         "PG6": mistake(
             patch(
@@ -215,33 +216,22 @@ class parameters_without_gradient:
             ),
             patch(COPY, "copied = module.eval()", GRADS, BACKWARD),
             patch(COPY, "copied = module", GRADS, BACKWARD),
-            says="`.grad` of the parameters was left changed; the next step of training would use or add to it.",
-            why="""`backward()` adds to `.grad`. Use `torch.autograd.grad`, which leaves it alone, or work on a copy of the module.""",
-        ),
-        "PG7": mistake(
-            patch(
-                ARRIVED,
-                "(grad is not None and grad.any()) or (held is not None and held.any())",
-                "for name, grad in zip(trainable, grads)",
-                "for name, grad, held in zip(trainable, grads, [p.grad for p in module.parameters() if p.requires_grad])",
-            ),
-            says="A gradient that lay in `.grad` from before was taken for a new one.",
-            why="`.grad` may hold what an earlier `backward()` left. Clear it on a copy, or ask torch.autograd.grad.",
-        ),
-        "PG8": mistake(
             patch(COPY, "copied = module.eval()"),
-            says="The module was put into evaluation mode and stayed there.",
-            why="A model that is trained on from then on has no dropout, and BatchNorm no longer follows its batches.",
-        ),
-        "PG9": mistake(
+            patch(COPY, "training, copied = module.training, module.eval()", END, f"module.train(training)\n    {END}"),
             patch(COPY, "copied = module"),
-            says="Calling the module changed its buffers; BatchNorm's running mean and variance follow each call in training mode.",
-            why="Work on `copy.deepcopy(module)`, or keep the buffers and put them back.",
+            says="""The module was left changed, its `.grad`, its buffers or its mode; work on `copy.deepcopy(module)`, or
+            put everything back.""",
+            why="""`backward()` adds to `.grad`, and the next step of training would use or add to it; `torch.autograd.grad`
+            leaves it alone. Each call in training mode moves BatchNorm's running mean and variance. A model that is left in
+            evaluation mode has no dropout when it is trained on. `module.train(mode)` sets every part, also a frozen
+            BatchNorm that was kept in evaluation mode: keep the mode of each of `module.modules()`.""",
         ),
-        "PG10": mistake(
+        "PG18": mistake(
+            patch(*UNDETACHED),
             patch("output = copied(x.detach())", "output = copied(x.requires_grad_(True))"),
-            says="x was switched to require a gradient; leave it as it came.",
-            why="Only the parameters' gradients are asked for. What x needs, `x.detach()` may have.",
+            says="x was changed: it was switched to require a gradient, or `backward` left one in `x.grad`; give the module `x.detach()`.",
+            why="""Where x requires a gradient, `backward()` goes on to it and adds to its `.grad`, too. Only the
+            parameters' gradients are asked for. What x needs, `x.detach()` may have.""",
         ),
         "PG11": mistake(
             patch(END, "return set(parameters) - silent"),
@@ -279,25 +269,10 @@ class parameters_without_gradient:
             says="Names of layers came back; the names of parameters are asked for, 'w_q.weight' and not 'w_q'.",
             why="`named_parameters` gives the names. A layer's weight may be cut off while its bias is not.",
         ),
-        "PG17": mistake(
-            patch(END, "return {name for name in silent if name.endswith('weight')}"),
-            says="Only weights came back; biases and other parameters count, too.",
-            why="`named_parameters` has them all.",
-        ),
-        "PG18": mistake(
-            patch(*UNDETACHED),
-            says="`backward` left a gradient in `x.grad`; give the module `x.detach()`.",
-            why="""Where x requires a gradient, `backward()` goes on to it and adds to its `.grad`, too. Only the parameters' gradients are
-            asked for.""",
-        ),
-        "PG19": mistake(
-            patch(COPY, "training, copied = module.training, module.eval()", END, f"module.train(training)\n    {END}"),
-            says="All parts were put into the module's own mode; a part that was in another one should be in it afterwards.",
-            why="""`module.train(mode)` sets every part, and a frozen BatchNorm, kept in evaluation mode within a model that is trained,
-            follows its batches again. Work on a `copy.deepcopy`, or keep the mode of each of `module.modules()`.""",
-        ),
         # As many first tries are: x as it came, no word on a result without a graph, and a third.
-        "PG1+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.sum()"),
-        "PG2+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.square().sum()"),
+        "PG1+PG15+PG18": (
+            patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.sum()"),
+            patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.square().sum()"),
+        ),
         "PG3+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", ARRIVED, "grad is not None"),
     }

@@ -72,7 +72,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT1",
+        "AB15",
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
@@ -81,7 +81,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT26",
+        "PJ2",
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
@@ -90,7 +90,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT26",
+        "PJ2",
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
@@ -284,7 +284,7 @@ _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
     (
-        "NT33",
+        "NT31",
         """
 def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     scores = q @ torch.tensor(k.detach().numpy()).transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -293,7 +293,7 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 """,
     ),
     (
-        "NT30",
+        "AB16",
         """
 def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     scores = torch.bmm(q, k.transpose(1, 2)) / q.shape[-1] ** 0.5
@@ -305,12 +305,12 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         (id, f"def attention_torch(q, k, v):\n    s = {scores}\n    w = {weights}\n    return {result}\n")
         for id, scores, weights, result in (
             ("AB16", "q @ k.T / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
-            ("NT30", "q @ k.transpose(1, 2) / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
+            ("AB16", "q @ k.transpose(1, 2) / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
             ("AB20", "q @ k.mT / q.shape[-1] ** 0.5", "s", "w @ v, w"),
             ("AB19", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, s"),
-            ("TT29", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ k, w"),
+            ("HL1", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ k, w"),
             (
-                "NT25",
+                "NT9",
                 "q @ k.mT / torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()",
                 "s.softmax(-1)",
                 "w @ v.to(w.dtype), w",
@@ -347,7 +347,7 @@ def attention_torch(q, k, v):
     ("AB15", _attention("q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(q.shape[-1])")),
     ("AB15", _attention("q @ k.view(*k.shape[:-2], k.size(-1), k.size(-2)) / math.sqrt(q.shape[-1])")),
     ("TT9", _attention("q @ k.mT / q.shape[-1] ** 1/2")),
-    ("TT31", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
+    ("TT9", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
     (
         "NT31",
         """
@@ -356,7 +356,7 @@ def attention_torch(q, k, v):
     return torch.tensor(output), torch.tensor(weights)
 """,
     ),
-    ("NT6", _attention("q @ k.mT / math.sqrt(v.shape[-1])")),
+    ("TT8", _attention("q @ k.mT / math.sqrt(v.shape[-1])")),
     ("NT7", _attention(_SCORES, result="weights @ v, weights.detach()")),
     ("NT8", _attention(_SCORES, result="weights, weights @ v")),
     ("NT9", _attention("q.float() @ k.float().mT / math.sqrt(q.shape[-1])", result="weights @ v.float(), weights")),
@@ -411,7 +411,7 @@ def attention_torch(q, k, v):
     ),
     ("SM2", _attention(_SCORES, "scores.softmax(0)")),
     ("SM2", _attention(_SCORES, "scores.softmax(1)")),
-    ("NT24", _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
+    ("TT8", _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
     (None, _attention(_SCORES, "torch.where((w := scores.softmax(-1)) < 1e-3, 0.0, w)")),
     (
         None,
@@ -570,16 +570,16 @@ class SelfAttention(nn.Module):
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).detach()")),
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
     ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
-    ("NT26", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
+    ("PJ2", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
     ("NT31", _module(result="(weights @ v).detach(), weights.detach()")),
     ("TT9", _module(scores="q @ k.mT / self.d_k ** 1/2")),
-    ("TT31", _module(scores="q @ k.mT / (self.d_k ** 1/2)")),
+    ("TT9", _module(scores="q @ k.mT / (self.d_k ** 1/2)")),
     ("AB15", _module(scores="q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(self.d_k)")),
     (None, _module().replace("bias=False", "bias=False, dtype=torch.float64")),
     ("NT7", _module(result="weights @ v, weights.detach()")),
     ("NT8", _module(result="weights, weights @ v")),
     ("NT9", _module(qkv="(layer(x.float()) for layer in (self.w_q, self.w_k, self.w_v))")),
-    ("NT17", _module(qkv="self.w_q(x), self.w_q(x), self.w_v(x)")),
+    ("AB3", _module(qkv="self.w_q(x), self.w_q(x), self.w_v(x)")),
     ("NT18", _module(result="weights @ x, weights")),
     ("NT20", _module(layers=("d_k, d_model, bias=False", "d_k, d_model, bias=False", "d_v, d_model, bias=False"))),
     ("NT21", _module(layers=("d_model, d_k, bias=False",) * 3)),
@@ -660,8 +660,8 @@ class SelfAttention:
         return weights @ v, weights
 """,
     ),
-    ("NT6", _module(scores="q @ k.mT / math.sqrt(self.d_v)")),
-    ("NT24", _module(scores="q @ k.mT / math.sqrt(x.shape[1])")),
+    ("TT8", _module(scores="q @ k.mT / math.sqrt(self.d_v)")),
+    ("TT8", _module(scores="q @ k.mT / math.sqrt(x.shape[1])")),
     (None, _module(weights="torch.cat([scores[..., :16].softmax(-1), scores[..., 16:].softmax(-1)], -1)")),
     (
         None,
@@ -716,7 +716,7 @@ def as_numpy(tensor):
 
 ARRAY_WRONG = [
     (
-        "NT32",
+        "NT11",
         """
 def as_numpy(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().cpu()
@@ -938,7 +938,7 @@ RIGHT = {
 WRONG = {
     "parameters_without_gradient": [
         (
-            "PG19",
+            "PG6",
             """
 def parameters_without_gradient(module, x):
     was = module.training
@@ -963,11 +963,11 @@ def parameters_without_gradient(module, x):
         ("PG18", _ONCE.replace("out.sum()", "(out * torch.randn_like(out)).sum()")),
         ("PG1+PG18", _ONCE),
         ("PG1+PG15+PG18", _ONCE.replace("if out.requires_grad:", "if True:")),
-        ("PG2+PG15+PG18", _ONCE.replace("out.sum()", "(out**2).sum()").replace("if out.requires_grad:", "if True:")),
+        ("PG1+PG15+PG18", _ONCE.replace("out.sum()", "(out**2).sum()").replace("if out.requires_grad:", "if True:")),
         ("PG3+PG15+PG18", _ONCE.replace(" or (p.grad == 0).all()", "").replace("if out.requires_grad:", "if True:")),
         ("PG1", _ONCE.replace("m(x)", "m(x.detach())")),
-        ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.pow(2).sum()")),
-        ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out * out).mean()")),
+        ("PG1", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.pow(2).sum()")),
+        ("PG1", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out * out).mean()")),
         ("PG3", _SILENT.replace("is not None and torch.count_nonzero(p.grad) > 0", "is not None")),
         (
             "PG4",
@@ -980,8 +980,8 @@ def parameters_without_gradient(module, x):
             ),
         ),
         ("PG6", _EACH.replace("            p.grad = grad\n", "            pass\n")),
-        ("PG8", _EACH.replace("m.training = mode", "pass")),
-        ("PG9", _RESTORED.replace("b.copy_(kept[name])", "pass")),
+        ("PG6", _EACH.replace("m.training = mode", "pass")),
+        ("PG6", _RESTORED.replace("b.copy_(kept[name])", "pass")),
         ("PG11", _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
         (
             "PG12",
@@ -995,7 +995,7 @@ def parameters_without_gradient(module, x):
         ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
         ("PG16", _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
         (
-            "PG17",
+            "PG5",
             _EACH.replace(
                 "set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}"
             ),

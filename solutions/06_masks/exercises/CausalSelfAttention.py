@@ -174,10 +174,10 @@ class CausalSelfAttention:
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
         "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]"),
         "MK3": patch(HIDE, "scores = scores * ~self.hidden[:t, :t]"),
-        "MK4": tuple(
-            patch(HIDE, form.format(fill))
-            for form in (FILLED, ADDED)
-            for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0, -20.0, -50.0)
+        "MK4": (
+            *(patch(HIDE, FILLED.format(fill)) for fill in (-10000.0, -1000.0, -100.0)),
+            # Large scores have a d_model of 4 here: −10000, added before the division by its root, is −5000 after it.
+            *(patch(HIDE, ADDED.format(fill)) for fill in (-10000.0, -1000.0, -5000.0, -500.0, -50.0, -20.0)),
         ),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
         "MK7": tuple(
@@ -199,21 +199,26 @@ class CausalSelfAttention:
         "MA8": patch(HIDE, "pass"),
         "MA14": mistake(
             patch("persistent=False", "persistent=True"),
-            says="The mask was saved with the weights; register the buffer with `persistent=False`.",
-            why="""A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries, and a
-            checkpoint no longer loads into a model of another max_len.""",
+            patch(
+                "self.register_buffer('hidden', hidden, persistent=False)",
+                "self.hidden = hidden",
+                "self.hidden[:t, :t]",
+                "self.hidden[:t, :t].to(x.device)",
+            ),
+            says='The mask is saved with the weights, or is no buffer at all; use `register_buffer("mask", mask, persistent=False)`.',
+            why="""A buffer moves with the module and is made once. A mask follows from max_len alone: in `state_dict`, as a
+            persistent buffer or as a parameter, it makes checkpoints larger by max_len² entries, and a checkpoint no longer
+            loads into a model of another max_len. A parameter is handed to the optimizer, too. A plain attribute has to be
+            moved at each call, and what is made at each call takes time at each call.""",
         ),
         "MA15": mistake(
             *(patch("self.hidden[:t, :t]", f"self.hidden{cut}") for cut in ("", "[:t]", "[:, :t]")),
-            says="The mask was not cut to the T tokens of the input along both axes; use its first T rows and columns, `mask[:T, :T]`.",
-            why="""The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting. `mask[:T]` cuts the
-            rows alone, and so does `mask[:T][:T]`: the columns come after the comma.""",
-        ),
-        "MA38": mistake(
             *(patch("self.hidden[:t, :t]", f"self.hidden[{cut}]") for cut in ("-t:, :t", "self.max_len - t:, :t")),
-            says="The last T rows of the mask were taken with its first T columns; take the first T of both, `mask[:T, :T]`.",
-            why="""Row i says what token i may see. The last rows belong to the last of max_len tokens, which see nearly everything: in a
-            sequence shorter than max_len every token then sees its future.""",
+            says="The mask was not cut to its first T rows and its first T columns, for the T tokens of the input: `mask[:T, :T]`.",
+            why="""The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting.
+            `mask[:T]` cuts the rows alone, and so does `mask[:T][:T]`: the columns come after the comma. Row i says what
+            token i may see, so it is the first rows that are needed: the last ones belong to the last of max_len tokens,
+            which see nearly everything.""",
         ),
         "MA16": mistake(
             patch(REFUSE, ""),
@@ -232,27 +237,9 @@ class CausalSelfAttention:
             why="""This module is made for a model, where the next layer takes its result as it is. `SelfAttention` of lesson
             05 returned both, to be looked at.""",
         ),
-        "MA25": mistake(
-            patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
-            says="The mask was added as 0 and 1, so every key stays visible; hidden scores should be set to −∞.",
-            why="""An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed scores
-            gain 1 and the hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1], with the weights
-            [0.7311, 0.2689].""",
-        ),
-        "MA31": mistake(
-            patch(
-                "self.register_buffer('hidden', hidden, persistent=False)",
-                "self.hidden = hidden",
-                "self.hidden[:t, :t]",
-                "self.hidden[:t, :t].to(x.device)",
-            ),
-            says="The mask is no buffer: it was kept as a parameter or a plain attribute, or is made anew in each call; use "
-            '`register_buffer("mask", mask, persistent=False)`.',
-            why="""A buffer moves with the module and is made once. A parameter is handed to the optimizer and stands in `state_dict`.
-            A plain attribute has to be moved at each call, and what is made at each call takes time at each call.""",
-        ),
+        "MK6": patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
         "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
-        "NT26": patch(
+        "PJ2": patch(
             "self.w_q = nn.Linear(d_model, d_model, bias=False)",
             "self.w_q = nn.Linear(d_model, d_model)",
             "self.w_k = nn.Linear(d_model, d_model, bias=False)",
@@ -288,15 +275,14 @@ class CausalSelfAttention:
         "SM6": tuple(
             patch(
                 HIDE,
-                hide,
+                "pass",
                 SOFTMAX,
                 f"weights = (scores - scores.max()).exp() * ~self.hidden[:t, :t]\n        {TOTAL}\n        {then}",
             )
-            for hide in ("pass", FILLED.format("torch.finfo(scores.dtype).min"))
             for then in (GUARDED, UNGUARDED)
         ),
         "BW3": patch("return weights @ v", "return weights.detach() @ v"),
         "NT18": patch("self.w_k(x), self.w_v(x))", "self.w_k(x), x)"),
         "NT19": patch("super().__init__()", "pass"),
-        "NT24": patch("math.sqrt(d_model)", "math.sqrt(t)"),
+        "TT8": patch("math.sqrt(d_model)", "math.sqrt(t)"),
     }

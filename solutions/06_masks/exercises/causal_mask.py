@@ -54,14 +54,11 @@ class causal_mask:
         "MA20": mistake(
             patch("t_k - t_q)", "t_k - t_q).mT"),
             patch("ones(t_q, t_k", "ones(t_k, t_q"),
-            says="Rows and columns were exchanged; row i should belong to query i, column j to key j: shape (t_q, t_k).",
-            why="""Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query its
-            future, and a mask for fewer queries than keys has the wrong shape.""",
-        ),
-        "MA26": mistake(
             patch("ones(t_q", "ones(t_k", "diagonal=t_k - t_q", "diagonal=0"),
-            says="The mask has a row for each key; it should have one for each query: shape (t_q, t_k).",
-            why="The queries are the last t_q of the t_k positions, so of a triangle of t_k rows only the last t_q are wanted.",
+            says="The mask's rows do not belong to the queries; row i should belong to query i, column j to key j: shape (t_q, t_k).",
+            why="""Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query
+            its future, and a mask for fewer queries than keys has the wrong shape. The queries are the last t_q of the t_k
+            positions, so of a triangle of t_k rows only the last t_q are wanted.""",
         ),
         "MA27": mistake(
             patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),

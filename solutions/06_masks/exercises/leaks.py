@@ -157,9 +157,15 @@ class leaks:
                 patch(TOKENS, LAST, SIZES, f"for size in ({size},):", "seed(0)", f"seed({seed})") for size, seed in LUCK
             ),
             patch(TOKENS, "for t in (max(len(x) // 2, 1),):", SIZES, "for size in [10.0] * 4:"),
-            says="Only one token was changed; a leak may come from any later token.",
-            why="""Where the first tokens see each other, or heads are cut from the tokens, the last one may be hidden well.
-            Change every token but the first, one at a time.""",
+            patch(TOKENS, "for t in range(1, min(len(x), 4)):"),
+            patch(TOKENS, "for t in (1,):"),
+            patch(TOKENS, "for t in range(1, len(x) - 1):"),
+            says="""Not every later token was changed: only one, the first few, or all but the last; a leak may come from
+            any, `range(1, len(x))`.""",
+            why="""Where the first tokens see each other, or heads are cut from the tokens, the last one may be hidden well,
+            and some leaks come from the last one alone: `range` leaves its end out, and the last token is `len(x) - 1`.
+            Others begin at a certain length, beyond the size of a mask, a block or a window. Change every token but the
+            first, one at a time.""",
         ),
         "LK2": mistake(
             patch(BEFORE, "(attention(changed)[:1] - base[:1]).abs()"),
@@ -168,92 +174,59 @@ class leaks:
             why="""Where each token sees the next one, a change of token 5 reaches output 4, and not output 0; where the last token
             reaches the first, it is output 0 alone.""",
         ),
-        "LK3": mistake(
-            patch(TOKENS, "for t in range(1, min(len(x), 4)):"),
-            patch(TOKENS, "for t in (1,):"),
-            says="Only the first few tokens were changed; a leak may come from any of them.",
-            why="Some leaks begin at a certain length: beyond the size of a mask, a block or a window.",
-        ),
         "LK4": mistake(
             patch(SIZED, "changed[t] += size"),
-            says="The same number was added to every feature, which a normalization removes again; add different numbers.",
-            why="""LayerNorm subtracts from each token the mean of its features. If all of them grow by the same number, nothing is left of
-            the change, and no leak can show.""",
+            patch(SIZED, "changed[t, 0] += size"),
+            patch(SIZED, "changed[t, 0] += size * change[0]"),
+            says="""Only one feature was changed, or all by the same number; a leak may come from any feature, so change each
+            by another number.""",
+            why="""LayerNorm subtracts from each token the mean of its features. If all of them grow by the same number,
+            nothing is left of the change, and no leak can show. A head that forgot the mask sees only its own slice of each
+            token: where that slice begins at feature 2, a change of feature 0 does not reach it.""",
         ),
         "LK5": mistake(
             patch(SIZES, "for size in (1.0, 1.0, 1.0):"),
             patch(SIZES, "for size in (0.1, 0.5, 1.0, 2.0):"),
             patch(SIZED, "changed[t] += change"),
             patch(SIZES, "for size in (0.001,):"),
+            patch(
+                "base = attention(x)",
+                "base = attention(x)\n    return bool(torch.autograd.functional.jacobian(attention, x).abs()"
+                ".sum(dim=(1, 3)).triu(1).max() > 1e-09)",
+            ),
             says="Changes of one size, or small ones only, were tried; some leaks show for larger ones alone, so try sizes up to 10.",
-            why="A threshold, a saturated softmax or a clipped score can hide a small change.",
+            why="""A threshold, a saturated softmax or a clipped score can hide a small change. A derivative says what an
+            infinitely small change does: a threshold that is not reached has the derivative 0.""",
         ),
-        "LK6": mistake(
+        "FF8": (
             patch("> 1e-07", "> 0.01"),
             patch("> 1e-07", "> 0.001"),
             patch(MOVED, "if not torch.allclose(attention(changed)[:t], base[:t], atol=0.001):"),
             patch("> 1e-07", "> 5e-06"),
             patch("> 1e-07", "> 1e-05"),
             patch(MOVED, "if not torch.allclose(attention(changed)[:t], base[:t]):"),
-            says="The tolerance was too wide: some leaks are as small as 2e-6; differences above 1e-9 count.",
-            why="""In float64, rounding is about 1e-16 of the numbers. What moves by more than 1e-9 has seen something. `torch.allclose`
-            allows 1e-5 of each number unless told otherwise: `rtol=0, atol=1e-9`.""",
         ),
-        "LK7": mistake(
-            patch("> 1e-07", "> 0"),
-            patch(MOVED, "if not torch.equal(attention(changed)[:t], base[:t]):"),
-            says="Every difference counted, rounding too; differences up to 1e-9 are no leak.",
-            why="""A sum over more numbers may be rounded otherwise, even where what was added is 0. Ask for more than that, and
-            for less than any real leak.""",
-        ),
+        "FF9": (patch("> 1e-07", "> 0"), patch(MOVED, "if not torch.equal(attention(changed)[:t], base[:t]):")),
         "LK8": mistake(
             patch(BEFORE, "(attention(changed)[:t + 1] - base[:t + 1]).abs()"),
             patch(BEFORE, "(attention(changed) - base).abs()"),
             patch(BEFORE, "(attention(changed)[t:] - base[t:]).abs()"),
-            says="The changed token's own output, or later ones, were compared, too; only the outputs before it must not move.",
-            why="A token may see itself and its past. With output t among the outputs compared, every attention seems to leak.",
+            patch(TOKENS, "for t in (0,):", BEFORE, "(attention(changed)[1:] - base[1:]).abs()"),
+            says="""Outputs that may move were compared: that of the changed token, or later ones; only the outputs before it
+            must not move.""",
+            why="""A token may see itself and its past: information may flow forward, and a leak is information that flows
+            back. With output t among the outputs compared, every attention seems to leak; if token 0 is changed, no output
+            is left to compare.""",
         ),
         "LK9": mistake(
             patch("return True", "return False", "return False", "return True"),
             says="The answers are exchanged: True means that some output depends on a later token.",
             why="leaks(…) reads as a question. A causal attention does not leak: False.",
         ),
-        "LK10": mistake(
-            patch("changed = x.clone()", "changed = x"),
-            says="The caller's x was changed; change a copy, as x.clone() makes it.",
-            why="`changed = x` is another name for the same tensor, and each change stays in it for all that follow.",
-        ),
-        "LK11": mistake(
-            patch(
-                "base = attention(x)",
-                "base = attention(x)\n    return bool(torch.autograd.functional.jacobian(attention, x).abs()"
-                ".sum(dim=(1, 3)).triu(1).max() > 1e-09)",
-            ),
-            says="The derivative at this x, or a tiny change, misses leaks that open only for large changes; change tokens by 10, too.",
-            why="""A derivative says what an infinitely small change does, and a change by 0.001 says little more. A threshold that is not
-            reached has the derivative 0.""",
-        ),
-        "LK12": mistake(
-            patch(TOKENS, "for t in (0,):", BEFORE, "(attention(changed)[1:] - base[1:]).abs()"),
-            says="The first token was changed, which all outputs may see; change later tokens and compare the outputs before them.",
-            why="Information may flow forward. A leak is information that flows back.",
-        ),
-        "LK13": mistake(
-            patch(SIZED, "changed[t, 0] += size"),
-            patch(SIZED, "changed[t, 0] += size * change[0]"),
-            says="Only one feature of a token was changed; a leak may come from any feature, so change them all.",
-            why="""A head that forgot the mask sees only its own slice of each token. Where that slice begins at feature 2, a change of
-            feature 0 does not reach it.""",
-        ),
         "LK14": mistake(
             patch(BEFORE, "(attention(changed)[:t] - base[:t]).sum().abs()"),
             patch(BEFORE, "(attention(changed)[:t] - base[:t]).mean().abs()"),
             says="The differences were added up, and they may cancel; take their absolute values first.",
             why="Behind a LayerNorm the features of each output sum to 0, before the change and after it, whatever has moved.",
-        ),
-        "LK15": mistake(
-            patch(TOKENS, "for t in range(1, len(x) - 1):"),
-            says="The last token was never changed; `range(1, len(x))` ends with it.",
-            why="`range` leaves its end out: the last token is `len(x) - 1`, and some leaks come from it alone.",
         ),
     }

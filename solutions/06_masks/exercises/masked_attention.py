@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 
@@ -88,6 +87,8 @@ ADDED = "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.in
 ZERO = "weights = weights.masked_fill(~mask, 0.0)"
 RETURN = "return (weights @ v, weights)"
 UNZEROED = patch(ZERO, "pass")
+EMPTY_ZEROED = patch(ZERO, "weights = weights * mask.any(dim=-1, keepdim=True)")
+LOWERED = patch(HIDE, "scores = scores + (~mask).to(scores) * lowest")
 GUARDED = "weights = weights / total.masked_fill(total == 0, 1.0)"
 CLAMPED = "weights = weights / total.clamp_min(1e-20)"
 REPAIRED = "weights = (weights / total).nan_to_num(0.0)"
@@ -99,18 +100,8 @@ def by_hand(exponentials: str, *then: str):
     return patch(HIDE, "pass", ZERO, "\n        ".join((f"weights = {exponentials}", *then)))
 
 
-def low_fills():
-    """A fill that is not low enough: which number, filled in or added, and what becomes of hidden weights afterwards."""
-    for fill, form, then in product(
-        (-10000.0, -100.0, -1000.0),
-        (HIDE, "scores = scores + (~mask).to(scores) * lowest"),
-        ("weights = weights * mask.any(dim=-1, keepdim=True)", ZERO, "pass"),
-    ):
-        if fill == -100.0 and form != HIDE:
-            continue  # added to a hidden score it may still lie among the visible ones, as in MA18
-        made = patch(LOWEST, f"lowest = {fill}")
-        made = made if form == HIDE else made + patch(HIDE, form)
-        yield made if then == ZERO else made + patch(ZERO, then)
+def filled(fill: float):
+    return patch(LOWEST, f"lowest = {fill}")
 
 
 @exercise(
@@ -191,7 +182,15 @@ class masked_attention:
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),
         "MK2": patch(HIDE, "pass"),
         "MK3": patch(HIDE, "scores = scores * mask") + UNZEROED,
-        "MK4": tuple(low_fills()),
+        "MK4": (
+            *(filled(fill) for fill in (-10000.0, -1000.0, -100.0)),
+            *(filled(fill) + EMPTY_ZEROED for fill in (-10000.0, -1000.0, -100.0)),
+            *(filled(fill) + UNZEROED for fill in (-10000.0, -1000.0, -100.0)),
+            # −100, added to a hidden score, may still lie among the visible ones, as in MA18.
+            *(filled(fill) + LOWERED for fill in (-10000.0, -1000.0)),
+            *(filled(fill) + LOWERED + EMPTY_ZEROED for fill in (-10000.0, -1000.0)),
+            *(filled(fill) + LOWERED + UNZEROED for fill in (-10000.0, -1000.0)),
+        ),
         "MK5": tuple(
             patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf", ZERO, then)
             for then in ("pass", "weights = weights.nan_to_num(0.0)")
@@ -210,19 +209,17 @@ class masked_attention:
         scores = scores.masked_fill(hidden, lowest)""",
         )
         + UNZEROED,
-        "MA8": mistake(
-            patch(HIDE, "pass") + UNZEROED,
-            says="Every query sees every key, as if there were no mask; hide the keys that the mask does not allow.",
-            why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
-            answer from the next position: its loss falls close to 0, but the text that it generates is nonsense.""",
-        ),
-        "MA12": mistake(
+        "MA8": patch(HIDE, "pass") + UNZEROED,
+        "MA32": mistake(
+            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
             patch(
                 ZERO,
                 "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)",
             ),
-            says="The output of an empty row was set to zeros, but its weights were not; they should be zeros, too.",
-            why="Weights of an empty row show attention that never happened. Set the weights to 0, and the output made of them is 0.",
+            says="A row that sees no key is 0 in one of output and weights alone; both should be.",
+            why="""Filled with one finite number, such a row has equal weights, and the output made of them is the average
+            of what is hidden. With the output alone repaired, the weights show attention that never happened. Set hidden
+            weights to 0 first, then multiply with the values.""",
         ),
         "MA13": mistake(
             patch(HIDE, ADDED, ZERO, "weights = weights.nan_to_num(0.0)"),
@@ -232,11 +229,10 @@ class masked_attention:
             them into NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it.""",
         ),
-        "MA17": mistake(
+        "NT9": (
             patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
-            says="Output and weights came back in float32; the output should keep the input's dtype.",
-            why="""Computing in float32 is fine. But what comes next in the model is still float16 or bfloat16, and
-            torch refuses to multiply it by float32.""",
+            patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
+            patch("weights = torch", "scores = scores.double()\n    weights = torch"),
         ),
         "MA18": mistake(
             by_hand("weights * mask", TOTAL, GUARDED),
@@ -251,9 +247,15 @@ class masked_attention:
         ),
         "MA22": mistake(
             *(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
-            says="The mask was transposed; use it as it is, with a row for each query and a column for each key.",
-            why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
-            longer fits the scores, or fits, and a query then sees the wrong keys.""",
+            *(
+                patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
+                for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
+            ),
+            says="The mask was transposed, or given another axis; use it as it is: its axes are matched from the right.",
+            why="""The last two axes of a mask are queries and keys. Transposed, one of shape (B, 1, T_k) becomes (B, T_k,
+            1), which hides queries and no key; one of (T_q, T_k) no longer fits, or a query sees the wrong keys. Three axes
+            beside four are heads, queries and keys: with an axis put into it, (H, T_q, T_k) becomes (H, 1, T_q, T_k), which
+            has a mask for each *item*, or does not fit. A caller with a mask for each item passes (B, 1, T_q, T_k).""",
         ),
         "MA23": mistake(
             *(
@@ -277,22 +279,6 @@ class masked_attention:
             value is ambiguous'. Whether a mask was given at all is asked by `mask is not None`; `not` makes one True or False, and `~`
             negates each entry.""",
         ),
-        "MA32": mistake(
-            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
-            says="The output was made before the hidden weights were set to 0; an empty row of it should be 0, too.",
-            why="""Filled with one finite number, a row that sees no key has equal weights, and the output made of them is the average
-            of what is hidden. Set hidden weights to 0 first, then multiply with the values.""",
-        ),
-        "MA33": mistake(
-            *(
-                patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
-                for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
-            ),
-            says="A mask of three axes was given a fourth; use it as it is, since (H, T_q, T_k) has a mask for each head.",
-            why="""Axes are matched from the right, so that three axes beside four are heads, queries and keys. With an axis put into it,
-            the mask (H, T_q, T_k) becomes (H, 1, T_q, T_k), which has a mask for each *item*, or does not fit. A caller with a mask for
-            each item passes (B, 1, T_q, T_k).""",
-        ),
         "MA34": mistake(
             patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, lowest)"),
             patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, -torch.inf)")
@@ -303,27 +289,20 @@ class masked_attention:
         ),
         "MA35": mistake(
             patch(ZERO, "weights = weights * mask.all(dim=-1, keepdim=True)"),
-            says="Every query with a hidden key was given zeros; only a query that may see no key should be, `mask.any(…)`.",
-            why="`all` asks whether a query sees every key. Under a causal mask that is true of the last query alone.",
-        ),
-        "MA36": mistake(
             patch(ZERO, "weights = weights * mask.any(dim=-2, keepdim=True)"),
-            says="Keys that no query sees were given zeros; queries that see no key should be, `mask.any(dim=-1, keepdim=True)`.",
-            why="""The last axis of a mask holds the keys. `any(dim=-1)` asks for each query whether it sees some key, `any(dim=-2)` for
-            each key whether some query sees it. A mask (T_k,) has no axis −2 at all.""",
+            says="""The wrong things were given zeros: queries with some hidden key, or keys that no query sees; it should be
+            queries that see no key.""",
+            why="""The last axis of a mask holds the keys. `mask.any(dim=-1, keepdim=True)` asks for each query whether it
+            sees some key. `all` asks whether it sees every key: under a causal mask that is true of the last query alone.
+            `any(dim=-2)` asks for each key whether some query sees it, and a mask (T_k,) has no axis −2 at all.""",
         ),
-        "MA37": mistake(
-            *(
-                patch(
-                    "if mask is not None:\n        lowest",
-                    f"mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril({offset}) if mask is None else mask\n"
-                    "    if mask is not None:\n        lowest",
-                )
-                for offset in ("", "scores.shape[-1] - scores.shape[-2]")
-            ),
-            says="Without a mask a causal one was used; with mask=None every query should see every key.",
-            why="""A function that masks of its own accord cannot serve an encoder, which sees both sides. Who wants a causal mask
-            passes one.""",
+        "MA37": tuple(
+            patch(
+                "if mask is not None:\n        lowest",
+                f"mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril({offset}) if mask is None else mask\n"
+                "    if mask is not None:\n        lowest",
+            )
+            for offset in ("", "scores.shape[-1] - scores.shape[-2]")
         ),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
@@ -368,10 +347,6 @@ class masked_attention:
         "NT7": patch(RETURN, "return (weights @ v, weights.detach())"),
         "NT8": patch(RETURN, "return (weights, weights @ v)"),
         "NT23": patch(RETURN, "return weights @ v"),
-        "NT24": patch("q.shape[-1]", "k.shape[-2]"),
-        "NT25": (
-            patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
-            patch("weights = torch", "scores = scores.double()\n    weights = torch"),
-        ),
+        "TT8": patch("q.shape[-1]", "k.shape[-2]"),
         "AB22": patch("(weights @ v,", "(weights.mT @ v,"),
     }

@@ -44,14 +44,18 @@ class padding_mask:
         ),
         "MA4": mistake(
             patch("positions <", "positions <="),
-            says="One padded position was left visible; position j should be real where j < length.",
-            why="Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2.",
+            patch("lengths[:, None]", "lengths[:, None] - 1"),
+            says="The end of the real tokens is off by one; position j should be real where j < length, counted from 0.",
+            why="""Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in
+            position 2. With j < length − 1, or j counted from 1, only 0 is left.""",
         ),
         "MA5": mistake(
             patch("real[:, None, :]", "real"),
-            says="The axis for the queries is missing: (B, 1, max_len) is asked for.",
-            why="""A mask (B, max_len) is lined up with scores (B, T_q, T_k) from the right, so its batch axis lands on the
-            queries. An axis of length 1 in the middle makes every query of an item share its row.""",
+            *(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
+            says="The axis for the queries is missing or in the wrong place; the mask should have the shape (B, 1, max_len).",
+            why="""Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. Without
+            that axis, or with it at the front, the items lie along the queries; with two new axes they lie along one that
+            the scores do not have. An axis of length 1 in the middle makes every query of an item share its row.""",
         ),
         "MA6": mistake(
             patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),
@@ -72,22 +76,10 @@ class padding_mask:
             why="""Which keys are real does not depend on the query, so one row is enough and fits any number of queries. A mask of
             max_len rows fits self-attention alone, and one that also hides everything from padded queries makes their rows empty.""",
         ),
-        "MA29": mistake(
-            patch("lengths[:, None]", "lengths[:, None] - 1"),
-            says="The last real token was hidden; position j should be real where j < length.",
-            why="Positions start at 0: a sequence of length 2 fills 0 and 1. With j < length − 1, or j counted from 1, only 0 is left.",
-        ),
         "MA39": mistake(
             patch("lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
             says="A sequence of length 0 was given one real token; its row should be False throughout.",
             why="""Nothing of an empty sequence is real. What attention makes of a row that may see no key is for attention to say, as
             `masked_attention` does.""",
-        ),
-        "MA30": mistake(
-            *(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
-            says="The new axis is in the wrong place, or there are two of them; the mask should have the shape (B, 1, max_len).",
-            why="""Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. With the axis of
-            length 1 at the front the items lie along the queries; with two new axes they lie along one that the scores do not
-            have.""",
         ),
     }

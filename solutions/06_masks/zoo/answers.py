@@ -181,7 +181,7 @@ def leaks(attention, x):
 WRONG = {
     "leaks": [
         (
-            "LK13",
+            "LK4",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -210,7 +210,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK6",
+            "FF8",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -225,7 +225,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK6",
+            "FF8",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -240,7 +240,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK15",
+            "LK1",
             """
 def leaks(attention, x):
     base = attention(x)
@@ -359,7 +359,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK7",
+            "FF9",
             """
 def leaks(attention, x):
     torch.manual_seed(5)
@@ -465,7 +465,7 @@ def leaks(attention, x):
     ],
     "causal_mask": [
         (
-            "MA26",
+            "MA20",
             "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_k, t_k).tril().bool()",
         ),
         (
@@ -540,11 +540,11 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
 """,
         ),
         (
-            "MA29",
+            "MA4",
             "def padding_mask(lengths, max_len):\n    return torch.arange(1, max_len + 1) < lengths[:, None, None]",
         ),
         (
-            "MA30",
+            "MA5",
             "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None]).unsqueeze(0)",
         ),
         ("MA5", "def padding_mask(lengths, max_len):\n    return torch.arange(max_len) < lengths[:, None]"),
@@ -590,7 +590,7 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     ],
     "masked_attention": [
         (
-            "MA36",
+            "MA35",
             """
 def masked_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
@@ -617,7 +617,7 @@ def masked_attention(
 """,
         ),
         (
-            "MA33",
+            "MA22",
             """
 def masked_attention(q, k, v, mask=None):
     scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
@@ -731,7 +731,7 @@ def masked_attention(q, k, v, mask=None):
         ("MK9", _masked("s = s.masked_fill(~mask, float('-inf'))", result="(w @ v).nan_to_num(0.0).to(dtype), w")),
         ("MK4", _masked("s = s + (~mask).to(s) * -1e4", then="w = w * mask.any(-1, keepdim=True)")),
         ("MK4", _masked("s = s.masked_fill(~mask, -1e4)", then="w = w * mask")),
-        ("MA17", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="w @ v, w")),
+        ("NT9", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="w @ v, w")),
         ("MA18", _masked(then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
         ("MA18", _masked(then="w = w * mask; w = (w / w.sum(-1, keepdim=True)).nan_to_num(0.0)")),
         ("MA18", _masked(then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-12)")),
@@ -823,7 +823,7 @@ def masked_attention(q, k, v, mask=None):
     ],
     "CausalSelfAttention": [
         (
-            "MA38",
+            "MA15",
             """
 class CausalSelfAttention(nn.Module):
     def __init__(self, d_model: int, max_len: int) -> None:
@@ -894,11 +894,11 @@ class CausalSelfAttention(nn.Module):
         ),
         ("BW3", _causal().replace("s.softmax(-1)", "s.softmax(-1).detach()")),
         ("NT19", _causal().replace("super().__init__()", "pass")),
-        ("NT24", _causal().replace("C**0.5", "T**0.5")),
+        ("TT8", _causal().replace("C**0.5", "T**0.5")),
         ("MA16", _causal(refuse="assert T <= self.max_len")),
         ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
         ("MK5", _causal(hide="s = s + (1 - self.m[:T, :T]) * -torch.inf")),
-        ("MA25", _causal(hide="s = s + self.m[:T, :T]")),
+        ("MK6", _causal(hide="s = s + self.m[:T, :T]")),
         ("MK1", _causal(hide="s = s.masked_fill(self.m[:T, :T] == 1, -1e9)")),
         ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e4) / C**0.5")),
         ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e3) / C**0.5")),
@@ -957,14 +957,14 @@ class CausalSelfAttention(nn.Module):
             for cut in ("[:T]", "[:T][:T]", "[:, :T]")
         ),
         ("MA8", _causal(hide=_HIDE.replace("[:T, :T]", "[T - 1, :T]"))),
-        ("MA31", _causal("pass", hide="s = s.masked_fill(torch.ones(T, T, device=x.device).tril() == 0, -torch.inf)")),
+        ("MA14", _causal("pass", hide="s = s.masked_fill(torch.ones(T, T, device=x.device).tril() == 0, -torch.inf)")),
         (
-            "MA31",
+            "MA14",
             _causal(
                 "self.m = torch.ones(max_len, max_len).tril()", hide=_HIDE.replace("[:T, :T]", "[:T, :T].to(x.device)")
             ),
         ),
-        ("MA31", _causal("self.m = nn.Parameter(torch.ones(max_len, max_len).tril(), requires_grad=False)")),
+        ("MA14", _causal("self.m = nn.Parameter(torch.ones(max_len, max_len).tril(), requires_grad=False)")),
     ],
 }
 

@@ -149,8 +149,12 @@ class attention_backward:
     mistakes = {
         **MISTAKES,
         "BW2": NO_ROOT,
-        "TT9": (patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"), scores_with(" / q.shape[-1] ** 1 / 2")),
-        "TT31": (patch("np.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"), scores_with(" / (q.shape[-1] ** 1 / 2)")),
+        "TT9": (
+            patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"),
+            scores_with(" / q.shape[-1] ** 1 / 2"),
+            patch("np.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"),
+            scores_with(" / (q.shape[-1] ** 1 / 2)"),
+        ),
         "SM1": (softmax_over(-2), sum_over(-2)),
         "SM2": (softmax_over(0), sum_over(0), softmax_over(1)),
         "SM3": (softmax_over(None), sum_over(None)),

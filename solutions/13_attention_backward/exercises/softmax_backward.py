@@ -90,7 +90,7 @@ class softmax_backward:
             why="""softmax_backward gets the weights, not the scores. The softmax of weights, numbers between 0 and 1, is much flatter: of
             (1, 0) it makes (0.73, 0.27), and a row that is certain gets a gradient that should be 0.""",
         ),
-        "WS36": (
+        "AB8": (
             patch(MEAN_LINE, f"rows, keys = weights.shape\n    {MEAN_LINE}"),
             *(
                 rows(each)

@@ -698,7 +698,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
     "softmax_backward": [
         *(
             (
-                "WS36",
+                "AB8",
                 f"def softmax_backward(grad_weights, weights):\n    out = np.zeros(weights.shape)\n    {body}\n    return out\n",
             )
             for body in (
@@ -939,7 +939,7 @@ def attention_backward(q, k, v, grad_output):
                 ("GB12", "q @ k.mT", _EXPS, _TOTAL, _BACK),
                 ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, "/ q.shape[-1] ** 1 / 2"),
                 ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, _BACK),
-                ("TT31", "q @ k.mT / (q.shape[-1] ** 1 / 2)", _EXPS, _TOTAL, "/ (q.shape[-1] ** 1 / 2)"),
+                ("TT9", "q @ k.mT / (q.shape[-1] ** 1 / 2)", _EXPS, _TOTAL, "/ (q.shape[-1] ** 1 / 2)"),
                 ("SD5", "q @ k.mT * q.shape[-1] ** 0.5", _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
                 ("SD6", "q @ k.mT", _EXPS, f"{_TOTAL} / np.sqrt(q.shape[-1])", _BACK),
                 ("SD8", "k @ q.mT / np.sqrt(q.shape[-1])", _EXPS, _TOTAL, _BACK),

@@ -1,0 +1,331 @@
+"""Mistakes that two lessons or more know, told in a sentence and a paragraph; the code is that of an exercise's patch."""
+
+from grader.course.spec import MistakeText
+
+TEXTS = (
+    MistakeText(
+        "HL1",
+        "The keys came back, the best one or a blend of them; the values are asked for.",
+        "Keys are compared, values are returned. They may differ in size: a key has d numbers, a value d_v.",
+    ),
+    MistakeText(
+        "HL5",
+        "The keys were compared by the angle to the query alone (cosine similarity); a dot product counts how long they are, too.",
+        "Dividing by the norms removes how long the vectors are. In attention a longer key may score higher, and the scores are divided "
+        "by √d_k alone, the same number for every pair.",
+    ),
+    MistakeText(
+        "SL5",
+        "Only the value with the largest weight was taken, as in the hard look-up; all values should be blended.",
+        "Every weight is above 0, so every value counts a little. The hard look-up and the blend agree only where one score is far above "
+        "the others.",
+    ),
+    MistakeText(
+        "SL8",
+        "The weighted values were averaged; they should be added up.",
+        "With weights that sum to 1 the sum of the weighted values is an average already. A division by the number of keys makes it that "
+        "many times too small.",
+    ),
+    MistakeText(
+        "SL14",
+        "Another base than e was raised to the scores; softmax is made of powers of e, as `np.exp` gives them.",
+        "2ˣ = e^(0.693·x), so powers of 2 give the weights of scores that are 0.693 times as large, and powers of 10 those of scores 2.3 "
+        "times as large. For (0, 1), base 2 gives (⅓, ⅔) in place of (0.269, 0.731).",
+    ),
+    MistakeText(
+        "SL15",
+        "The sign of the scores was reversed, so the worst key got the largest weight; the scores should enter with their own sign.",
+        "A large dot product means a good fit, and exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores "
+        "exchanged. The minus sign would be right for a distance.",
+    ),
+    MistakeText(
+        "TT13",
+        "The exponential is missing: the scores themselves were divided by their sum; exp(score) should be.",
+        "Scores can be negative, and then their shares are, too: for (1, −1, 2) they are (½, −½, 1). For (1, −1) the sum is 0. The "
+        "exponential makes every score positive, and only differences of scores count.",
+    ),
+    MistakeText(
+        "TT14",
+        "The exponentials were not divided by their sum; the weights should sum to 1.",
+        "Weights are shares of a whole. Without the division, or divided by something else, such as the largest of them or their number, "
+        "they sum to anything, and what is blended with them is no average. After the maximum is subtracted, the largest exponential is "
+        "exactly 1, and the others come on top of it.",
+    ),
+    MistakeText(
+        "TT3",
+        "The wrong matrix was transposed, or none; queries and keys are rows, so that K alone should be: `Q @ K.T`.",
+        "A matrix product sums over what lies inside, and that should be d_k: (n_q, d_k) @ (d_k, n_k). `Q @ K` multiplies a query by the "
+        "columns of K. `Q.T @ K` sums over the tokens and pairs features with features. They run where two sizes happen to agree, and the "
+        "numbers are wrong. In a batch it is the last two axes of the keys that change places; in letters, 'bid,bdj->bij' calls the keys' "
+        "tokens d.",
+    ),
+    MistakeText(
+        "QF2",
+        "The dot products are too small: they should be √d times the scores that are needed, to make up for attention's division by √d.",
+        "The score that softmax sees is q · k / √d, where d is how many numbers a query has. For a scaled score of s the dot product has "
+        "to be s · √d. Left out, it is too small by √d; divided by √d as well, by d.",
+    ),
+    MistakeText(
+        "QF4",
+        "The share was worked out against one other key; it should hold against all n − 1 others.",
+        "Against a single other key, log(share / (1 − share)) is the lead that is needed. Each of n − 1 others that are equally near adds "
+        "as much to the sum, so it has to be log(share · (n − 1) / (1 − share)). Without the n − 1 the result is right for two keys and "
+        "too small for more.",
+    ),
+    MistakeText(
+        "AB21",
+        "The result was put into an array of whole numbers, which cuts off its decimals; it should keep them.",
+        "`np.zeros_like(v)` and `v.copy()` take the type of v. If v has whole numbers, what is stored there is cut to whole numbers. "
+        "`np.zeros(shape)` holds floats.",
+    ),
+    MistakeText(
+        "TT8",
+        "The scale was taken from another size, such as the number of keys or d_v; take it from d_k, how many numbers a query has.",
+        "A dot product adds up d_k products and spreads more the more there are. However many queries, keys or sentences there are, and "
+        "however many numbers a value has, that does not change. d_k is the last axis of queries and keys: axis −2 counts tokens, and "
+        "`len` the entries of the first axis. Where two of the sizes agree, nothing shows.",
+    ),
+    MistakeText(
+        "TT9",
+        "The scores were divided by half of d_k, or by d_k and by 2, as `d_k ** 1 / 2` does it; divide by √d_k.",
+        "Python takes powers before divisions and divides from the left: `(d_k ** 1 / 2)` is half of d_k, and `scores / d_k ** 1 / 2` is "
+        "((scores / d_k) / 2). Half of d_k agrees with the root for d_k = 4 alone. Brackets around the exponent, or 0.5, give the root.",
+    ),
+    MistakeText(
+        "TT41",
+        "The input was changed in place: `*=`, `/=` and `-=` write into the caller's array; make a new one.",
+        "The caller still needs those numbers. `x = x / 2` makes a new array, and `x /= 2` does not. An index such as `keys[target]` "
+        "gives a view of the same memory, so `*=` changes the keys as well. An array of whole numbers cannot hold fractions: there `/=` "
+        "stops with a UFuncTypeError.",
+    ),
+    MistakeText(
+        "SX4",
+        "Another number than the maximum was subtracted, such as the mean, the minimum or the first, so a larger one can still overflow.",
+        "Any shift of a whole row leaves its weights as they are, but only the maximum keeps every exponent at or below 0. With (0, 3000) "
+        "the mean is 1500, minimum and first number are 0, and exp(1500) is infinite. With an entry of −∞ the mean and the minimum are "
+        "−∞, and everything is NaN. Subtract the maximum.",
+    ),
+    MistakeText(
+        "SX25",
+        "A row far below 0 underflows: its largest absolute value, 0 or nothing was subtracted; subtract its own maximum, always.",
+        "For (−1000, −999) a maximum that is sought from 0 on stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. With the "
+        "largest absolute value, 1000, the exponents even fall to −2000. A maximum should begin at the first number, or at −∞. `if "
+        "x.max() > 80:` before the subtraction does the same harm.",
+    ),
+    MistakeText(
+        "SX26",
+        "The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
+        "`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the first row's "
+        "maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where they agree it runs "
+        "and changes the weights.",
+    ),
+    MistakeText(
+        "SX51",
+        "The maximum of the numbers before the division was subtracted, not of those that exp receives; subtract the largest of these.",
+        "Any number that is the same for a whole row leaves its weights as they are, but only the maximum of the exponents themselves "
+        "keeps exp in range. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and exp(2997) is infinite. From "
+        "scores near 10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.",
+    ),
+    MistakeText(
+        "SX53",
+        "The maximum ran along another axis than the sum; take both along the same axis, so that a whole slice loses the same number.",
+        "Subtracting the same c from a whole slice multiplies all its exponentials by exp(−c), which the division removes. Different "
+        "numbers within a slice do not cancel: maxima of the columns change the ratios within a row, and a maximum along a fixed axis is "
+        "wrong as soon as the call names another one.",
+    ),
+    MistakeText(
+        "SX54",
+        "The exponentials of the scores themselves were added up; add up those of the shifted scores, as above the line.",
+        "Numerator and denominator need the same shift, which then cancels. With the maximum subtracted in one of them alone the weights "
+        "are too small by the factor exp(max), and large scores overflow in the sum.",
+    ),
+    MistakeText(
+        "SX33",
+        "The logarithm was taken with base 2 or 10; the natural one is asked for.",
+        "Softmax is made of e, and in base e its logarithm is a plain difference. For one half it is −0.693; base 2 gives −1 and base 10 "
+        "gives −0.301. The unit that goes with e is the nat, with base 2 the bit: 1 bit is 0.693 nats.",
+    ),
+    MistakeText(
+        "AB33",
+        "The weights were normalized once more, by softmax or by their sum; use them as they are.",
+        "Softmax has made them already. It takes what it is given for scores, and weights lie between 0 and 1: softmax of such numbers is "
+        "much more even, (0.9, 0.1) becomes (0.69, 0.31), and no key can get more than e times the weight of another. A function that "
+        "divides its input by its sum hides mistakes made before it.",
+    ),
+    MistakeText(
+        "SX43",
+        "The term diag(p) is missing: p pᵀ alone was used; the Jacobian should be diag(p) − p pᵀ.",
+        "As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i. For a "
+        "saturated row (1, 0) nothing can move and the Jacobian is 0, while p pᵀ still has a 1.",
+    ),
+    MistakeText(
+        "SX44",
+        "Off the diagonal the sign is wrong; the entries there should be −p_i p_j, for p pᵀ is subtracted from diag(p).",
+        "Raising one score takes weight from all others, so their derivatives are negative. Each row sums to 0, because adding the same "
+        "to all scores changes no weight. With two equal weights the entries are ±¼.",
+    ),
+    MistakeText(
+        "SX46",
+        "A diagonal matrix was used for softmax's Jacobian; it is diag(p) − p pᵀ, with −p_i p_j off the diagonal.",
+        "Every score moves every weight: when score j rises, its own weight grows at the rate p_j (1 − p_j), and every other weight p_i "
+        "falls at the rate p_i p_j. With diag(p) alone the weights would no longer sum to 1. For two equal weights all four entries are "
+        "±¼; the diagonal p(1 − p) alone has a norm of 0.354 in place of 0.5.",
+    ),
+    MistakeText(
+        "CE8",
+        "An axis of length 1 was left over; the result should have one axis less than what came in.",
+        "`np.take_along_axis`, and `keepdims=True` in a sum, keep the axis along which they go. That is for results that are then "
+        "combined with the array they came from. `[..., 0]`, `.squeeze(-1)` or a sum without `keepdims` drops it.",
+    ),
+    MistakeText(
+        "AB20",
+        "Softmax is missing: the scores themselves were used where their weights belong.",
+        "Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1. The values are averaged with "
+        "these, and the formulas p − y and diag(p) − p pᵀ are written in them, too: scores in their place give numbers of any size.",
+    ),
+    MistakeText(
+        "AB3",
+        "Two projections, or all three, were made with one matrix; make each with its own: w_q, w_k, w_v.",
+        "A copied line often keeps its weight. With k equal to q the scores are symmetric: what the first token is to the second, the "
+        "second is to the first. Keys say where to look and values what is passed on, and d_v may differ from d_k. The matrix that is "
+        "left out learns nothing.",
+    ),
+    MistakeText(
+        "AB8",
+        "The code takes inputs of one fixed number of axes; any number of leading axes, and none, should do.",
+        "`B, T, d = x.shape`, `rows, keys = x.shape`, loops over the rows of a table, and einsum letters without `...` fit one number of "
+        "axes and nothing else. The last two can be had without knowing the others, `x.shape[-2]` and `x.shape[-1]`, and `sum(axis=-1)` "
+        "or `x @ w` take one row, a table or a batch as they are.",
+    ),
+    MistakeText(
+        "AB15",
+        "A matrix was reshaped where it should be transposed: the shape fits, and the numbers stand in other places.",
+        "`reshape` and `view` keep the order of the numbers in memory and only cut the rows elsewhere: the first column of reshaped keys "
+        "holds parts of several keys. A transpose puts the number of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).",
+    ),
+    MistakeText(
+        "AB16",
+        "The axes of k were exchanged in a way that fits one number of axes alone; swap the last two: `swapaxes(-1, -2)`.",
+        "`k.T` reverses all axes, the batch axis too: a (2, 3, 4) array becomes (4, 3, 2), and the product fails; a (4, 4, 4) array stays "
+        "(4, 4, 4), and the product is wrong without any error. `transpose(0, 2, 1)` in NumPy and `transpose(1, 2)` in torch count from "
+        "the front, which is right for one batch axis, and `torch.bmm` takes three axes and no other number. `k.swapaxes(-1, -2)` or "
+        "`k.mT`, with `@`, leaves the leading axes where they are.",
+        issue="flrngel/Self-Attentive-tensorflow#3",
+    ),
+    MistakeText(
+        "AB19",
+        "What came back beside the output are no weights but scores or exponentials; return what softmax gives.",
+        "Of weights none is negative and each row sums to 1: they are the exponentials of the scaled scores, divided by their sum. The "
+        "output may be right all the same, as `exps @ v / total` is.",
+    ),
+    MistakeText(
+        "AB22",
+        "The weights were transposed before the product with v; row i of the weights should belong to query i.",
+        "Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs without an error "
+        "where there are as many queries as keys.",
+    ),
+    MistakeText(
+        "NT7",
+        "The returned weights were cut from the graph, so no loss on them trains anything; return them with their graph.",
+        "The output still has its graph; the weights do not, since they were detached before they were returned. To plot them, detach "
+        "them later.",
+    ),
+    MistakeText(
+        "NT8",
+        "The weights were returned first; the output should come first, then the weights.",
+        "Callers unpack by position. Both are arrays, so no error is raised until the shapes differ, and a caller takes weights for "
+        "output.",
+    ),
+    MistakeText(
+        "NT23",
+        "Only one thing came back; the pair (output, weights) is asked for.",
+        "The weights tell which query looked at which key. The next lessons look at them.",
+    ),
+    MistakeText(
+        "NT9",
+        "Something was turned into another precision on the way and stayed so; the result should have the input's precision.",
+        "`.float()` means float32: on float64 inputs it throws digits away, and beside modules of another precision torch refuses to "
+        "multiply. A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides "
+        "into float64, and so does `.double()`; a Python number from `math.sqrt` does not. In NumPy it happens with a float64 array or "
+        "`np.asarray(x, dtype=float)`. A model in float32 then carries on in float64, at twice the memory. Who computes in another "
+        "precision casts the results back.",
+    ),
+    MistakeText(
+        "NT18",
+        "The values were not projected, so the output mixes x itself; use w_v(x).",
+        "Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.",
+    ),
+    MistakeText(
+        "NT19",
+        "`super().__init__()` is missing, or comes after the first layer; call it first.",
+        "`nn.Module` keeps its parameters in a list that its constructor makes. Before that no layer can be entered there.",
+    ),
+    MistakeText(
+        "MA8",
+        "Every query sees every key, as if there were no mask; hide the keys that the mask does not allow.",
+        "Without it a padded or future key receives weight like any other. During training a causal model then reads the answer from the "
+        "next position: its loss falls close to 0, but the text that it generates is nonsense.",
+    ),
+    MistakeText(
+        "MA37",
+        "Without a mask a causal one was used; each query should see every key unless a mask is passed.",
+        "Attention itself has no order. A function that masks of its own accord cannot serve an encoder, which sees both sides. A causal "
+        "mask belongs to models that predict the next token (lesson 06), and who wants one passes it.",
+    ),
+    MistakeText(
+        "TT1",
+        "The result was already divided by √d_k; the plain products are asked for.",
+        "Scaling is a later step: of the scores, or inside attention. If both do it, the scores are divided twice.",
+    ),
+    MistakeText(
+        "QG8",
+        "A factor 1/√d was built in; the factor that the caller passes is the only one.",
+        "The caller chooses how sharp the weights are: with 1, 1/√d_k as in lesson 01, or any other number. A built-in 1/√d acts on top "
+        "of it, or in its place.",
+    ),
+    MistakeText(
+        "SL7",
+        "The scores were divided by the factor that is passed; they should be multiplied by it.",
+        "The caller passes a factor, such as a sharpness of 2 or a scale of 1/√d_k. What divides the scores is called a temperature "
+        "(lesson 02): at 0 there would be nothing to divide by.",
+    ),
+    MistakeText(
+        "QF5",
+        "The sign was reversed, so the key that is sought gets the least weight; its score should be the largest.",
+        "Softmax prefers large scores, and a dot product is large where two vectors point the same way. Turned around, a query hides the "
+        "key that it is meant to find. The score needed is ln of share · (n − 1) / (1 − share), which is positive as soon as the share is "
+        "more than 1/n.",
+    ),
+    MistakeText(
+        "QF1",
+        "The right key gets the largest weight, but how large the scores are is fixed; it should follow from the keys and the share.",
+        "Softmax looks at differences of scores: made larger, the same direction gives any share below 1. How large the lead has to be "
+        "depends on the share and on how many keys there are, and the dot products are √d times that. A key times a fixed number is not "
+        "enough everywhere: if all keys are a hundred times shorter, its scores are ten thousand times smaller. The query also has to be "
+        "longer where another key is near. Measure the lead, or make the scores larger in a loop until the weight is large enough.",
+    ),
+    MistakeText(
+        "FF8",
+        "The tolerance was too wide, so small errors went unnoticed; every difference above the one that the task allows counts.",
+        "Weights rounded to three decimals are off by up to 0.0005, and some leaks are as small as 2e-6. Rounding alone is far smaller: "
+        "below 1e-7 in float32, about 1e-16 of the numbers in float64. `allclose` allows 1e-5 of each number unless told otherwise: with "
+        "`rtol=0`, `atol` alone counts.",
+    ),
+    MistakeText(
+        "FF9",
+        "Every difference counted, rounding too; allow the small one that the task names.",
+        "A loop, a logarithm, a float32 result or a sum over more numbers rounds differently in the last digits, even where what was "
+        "added is 0. That is right all the same. Ask for more than rounding, and for less than any real error.",
+    ),
+    MistakeText(
+        "TT4",
+        "The queries were multiplied by the queries; multiply them by the keys.",
+        "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
+    ),
+    MistakeText(
+        "HL13",
+        "A column was taken, `[:, i]`; take row i, `[i]`, which belongs to entry i.",
+        "Keys have shape (n, d) and values (n, d_v), a row for each entry. A column has one number of every entry, and there are only d "
+        "or d_v columns: an index beyond them raises an IndexError.",
+    ),
+)
