@@ -74,12 +74,7 @@ class softmax_backward:
 
     mistakes = {
         **MISTAKES,
-        "GB6": mistake(
-            patch("weights).sum", "weights).mean"),
-            says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
-            why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
-            the number of keys makes it too small, and a constant grad_weights no longer gives 0.""",
-        ),
+        "GB19": (*MISTAKES["GB19"].ways, patch("weights).sum", "weights).mean")),
         "GB30": mistake(
             patch(
                 MEAN_LINE,
