@@ -131,11 +131,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="""The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, d_h.
             (Values with a projection of their own came later, with the Transformer.)""",
         ),
-        "AL8": mistake(
-            patch("torch.softmax(scores, dim=-1)", "scores"),
-            says="The scores are used as weights: softmax is missing.",
-            why="Scores have any sign and any sum, so a context made with them is not a weighted average of the keys.",
-        ),
+        "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AL9": mistake(
             patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
             patch("softmax", "log_softmax"),
@@ -160,23 +156,15 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="The weighted keys were summed over an axis other than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h).",
         ),
-        "AL17": mistake(
+        "SX4": (
             *(
                 softmax_by_hand(f"scores - {taken}", indent=4)
                 for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
             ),
-            says="Something other than the row's largest score was subtracted before exp: a score far above it overflows.",
-            why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. With the largest
-            score subtracted, every exponent is at most 0. With the mean, which is 0 here, the scores −9000, 9000 and 0 stay as
-            they are, exp(9000) is inf, and inf / inf is NaN.""",
         ),
-        "AL18": mistake(
+        "MU19": (
             patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
-            says="An input was taken out of the graph, for example by `detach()`, `torch.no_grad()` or `torch.tensor(…)`: no gradient "
-            "reaches it.",
-            why="""The numbers are right, and nothing that made that input can learn: a decoder whose query is detached never finds out
-            which question it should have asked.""",
         ),
         "AB19": patch("(context, weights)", "(context, scores)"),
         "AL21": mistake(

@@ -12,12 +12,6 @@ def mean_over(axis: str):
 
 MISTAKES = {
     "BW1": patch(BACK, "weights * grad_weights"),
-    "GB2": mistake(
-        patch(MEAN, "(grad_weights * weights).sum()"),
-        says="The sum ran over the whole array; each row should have a weighted mean of its own.",
-        why="""Softmax normalizes each row by itself, so its backward pass subtracts each row's own weighted mean. One number for
-        all rows mixes queries and batch items: the gradient of one row then changes when another row does.""",
-    ),
     "GB5": mistake(
         patch(BACK, "weights * (1 - weights) * grad_weights"),
         says="Only the diagonal of the Jacobian was used; every score moves every weight of its row, so use the whole of it.",
@@ -35,9 +29,11 @@ MISTAKES = {
     "GB17": mistake(
         mean_over("-2"),
         mean_over("0"),
-        says="The sum ran over another axis than the last; it should run over a row's keys, the last axis.",
-        why="""weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row. Summed along the
-        queries or along the batch, it mixes rows that have nothing to do with each other.""",
+        patch(MEAN, "(grad_weights * weights).sum()"),
+        says="The sum ran over another axis than the last, or over the whole array; it should run over a row's keys, the last axis.",
+        why="""weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row: its backward pass
+        subtracts each row's own weighted mean. Summed along the queries, along the batch or over everything, it mixes rows that have
+        nothing to do with each other, and the gradient of one row changes when another row does.""",
     ),
     "GB18": (
         patch(BACK, "weights * grad_weights - mean"),

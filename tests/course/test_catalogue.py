@@ -3,7 +3,7 @@
 import ast
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,9 +14,11 @@ from torch import nn
 
 from grader.course import outcome_texts
 from grader.course.course import open_course
+from grader.course.references import explain
 
 TEXTS = open_course().shared_texts()
 GROUPS = (*open_course().module("shared.mistakes").GROUPS, outcome_texts.TEXTS)
+OF_SEVERAL = {text.id: text for text in open_course().module("shared.mistakes.of_several_lessons").TEXTS}
 IDS = (
     [f"SM{i}" for i in range(1, 7)]
     + [f"SD{i}" for i in range(1, 9)]
@@ -51,15 +53,15 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def test_every_mistake_of_the_table_has_one_text():
-    assert sorted(TEXTS) == sorted(IDS)
+    assert sorted(TEXTS) == sorted([*IDS, *OF_SEVERAL])
     assert sum(map(len, GROUPS)) == len(TEXTS), "an id is used twice"
     assert all(id == text.id for id, text in TEXTS.items())
 
 
-def each(claim: Callable[[str], None]) -> None:
+def each(claim: Callable[[str], None], ids: Iterable[str] = IDS) -> None:
     """Makes the claim of every id, and tells all of which it does not hold."""
     wrong = []
-    for id in IDS:
+    for id in ids:
         try:
             claim(id)
         except (AssertionError, SyntaxError) as error:
@@ -83,8 +85,28 @@ def complete_and_readable(id: str) -> None:
     assert told.wrong != told.right
 
 
+def test_a_text_of_several_lessons_is_complete_and_has_the_code_of_a_patch():
+    each(complete_without_code, OF_SEVERAL)
+
+
+def complete_without_code(id: str) -> None:
+    told = OF_SEVERAL[id]
+    assert 6 <= len(told.sentence.split()) <= 30 and told.sentence.endswith((".", "`")), told.sentence
+    assert 10 <= len(told.why.split()) <= 120, len(told.why.split())
+    assert not told.wrong and explain(open_course(), id).wrong, "an exercise's patch shows its code"
+
+
+def test_a_text_of_several_lessons_is_of_several_lessons():
+    lessons: dict[str, set[str]] = {}
+    for name in open_course().exercise_names():
+        for mistake in open_course().exercise(name).mistakes:
+            for id in mistake.id.split("+"):
+                lessons.setdefault(id, set()).add(open_course().lesson_of(name))
+    assert not [id for id in OF_SEVERAL if len(lessons[id]) < 2]
+
+
 def test_no_text_judges_or_breaks_the_markdown():
-    each(neither_judges_nor_breaks_markdown)
+    each(neither_judges_nor_breaks_markdown, TEXTS)
 
 
 def neither_judges_nor_breaks_markdown(id: str) -> None:

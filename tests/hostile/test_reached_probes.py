@@ -48,7 +48,7 @@ MISTAKES = {
     "FastCausalMultiHeadAttention": "GP43",
     "KVCache": "KC1",
     "generate_cached": "GC1",
-    "GroupedQuerySelfAttention": "TB54",
+    "GroupedQuerySelfAttention": "CM9",
     "LlamaBlock": "TB76",
     "SwiGLU": "PJ2",
     "head_contributions": "LH14",

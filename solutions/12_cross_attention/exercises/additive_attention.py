@@ -65,7 +65,7 @@ class additive_attention:
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {
         **shared,
-        "AL18": (*shared["AL18"].ways, patch("energy @ v", "energy @ v.detach()")),
+        "MU19": (*shared["MU19"], patch("energy @ v", "energy @ v.detach()")),
         "LG2": patch(ENERGY, INSIDE),
         "AL1": mistake(
             patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
@@ -86,13 +86,7 @@ class additive_attention:
             says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
             why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus.",
         ),
-        "AL5": mistake(
-            patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"),
-            patch("w_key)", "w_key.T)"),
-            says="A weight matrix was used transposed; it should be x @ w, with w of shape (width in, width out).",
-            why="""`nn.Linear`, `F.linear` and `nn.RNN` store their weights the other way round and compute x @ wᵀ; here the weights are
-            as in the formula. With square matrices, as w_h always is one, nothing raises, and the numbers are wrong.""",
-        ),
+        "AB1": (patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)")),
         "AL10": mistake(
             *(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
             says="Another function than tanh was used, such as a ReLU or a sigmoid; the formula has tanh.",

@@ -80,7 +80,7 @@ class rnn_states:
             each number between −1 and 1.""",
         ),
         "AL10": (patch("torch.tanh", "torch.sigmoid"), patch("torch.tanh", "torch.relu")),
-        "AL5": patch(PAST, "state @ w_h.T"),
+        "AB1": patch(PAST, "state @ w_h.T"),
         "RN6": mistake(
             patch(ALL, "state"),
             says="The last state alone was returned; the state after every token was asked for.",

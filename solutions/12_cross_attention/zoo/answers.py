@@ -178,7 +178,7 @@ WRONG = {
 """,
         ),
         (
-            "AL5",
+            "AB1",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -482,7 +482,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL5",
+            "AB1",
             """def additive_attention(query, keys, w_query, w_key, v):
     q, k = query @ w_query.T, keys @ w_key.T
     weights = torch.softmax(torch.tanh(q[:, None] + k) @ v, dim=-1)
@@ -602,7 +602,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores.mean(-1, keepdim=True))
@@ -611,7 +611,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores[:, -1:])
@@ -620,7 +620,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """@torch.no_grad()
 def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
@@ -629,7 +629,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query.detach() @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -729,7 +729,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """def additive_attention(query, keys, w_query, w_key, v):
     cs, ws = [], []
     for b in range(len(query)):
@@ -773,7 +773,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL8",
+            "AB20",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     return torch.einsum("bt,bth->bh", scores, keys), scores
@@ -842,7 +842,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores.amin(-1, keepdim=True))
@@ -851,7 +851,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores[:, :1])
@@ -860,7 +860,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """@torch.no_grad()
 def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)

@@ -219,7 +219,7 @@ class attention_backward:
             dW = (1, 0), dS is (¼, −¼); without that step the scores would both rise, or none of them, and grad_k does not cancel over
             the keys.""",
         ),
-        "GB35": (
+        "TT8": (
             patch(f"{GRAD_Q} / root", f"{GRAD_Q} / {V_ROOT}", f"{GRAD_K} / root", f"{GRAD_K} / {V_ROOT}"),
             patch("np.sqrt(q.shape[-1])", V_ROOT),
         ),

@@ -173,12 +173,9 @@ class wrong_gradients:
             why="""What arrives from behind weights each output. A backward pass that ignores its last argument looks right for a gradient
             of ones, and for ones alone: the plain sum of the output.""",
         ),
-        "WG2": mistake(
+        "FF4": (
             patch(FAR, "(np.abs(given - true) > 0.0001 * (1 + np.abs(true).max())).any()"),
             patch(FAR, "np.abs(given - true).max() > 0.0001 * (1 + np.abs(true).max())"),
-            says="A NaN went unnoticed: `NaN > …` is False; ask whether all differences are small, or for NaN by name.",
-            why="""Every comparison with NaN is False. `not (difference <= bound).all()` is True for NaN, and `(difference >
-            bound).any()` is not.""",
         ),
         "WG3": mistake(
             patch(f"{SHAPE} or {FAR}", FAR),

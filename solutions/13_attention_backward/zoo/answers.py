@@ -260,7 +260,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG2",
+            "FF4",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -720,7 +720,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "GB2",
+            "GB17",
             "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p))",
         ),
         (
@@ -1102,7 +1102,7 @@ WRONG["attention_backward"] += [
 
 WRONG["softmax_backward"] += [
     (
-        "GB30",
+        "AB33",
         """def softmax_backward(grad_weights, weights):
     p = softmax(weights)
     return p * (grad_weights - (grad_weights * p).sum(axis=-1, keepdims=True))
@@ -1112,7 +1112,7 @@ WRONG["softmax_backward"] += [
 
 WRONG["attention_backward"] += [
     (
-        "GB35",
+        "TT8",
         """def attention_backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -293,5 +293,5 @@ class tiled_attention:
             why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l divides by a sum on another scale,
             and the weights no longer sum to 1.""",
         ),
-        "GB35": patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
+        "TT8": patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
     }

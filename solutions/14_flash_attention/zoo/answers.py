@@ -947,7 +947,7 @@ WRONG["tiled_attention"] += [
         ),
     ),
     (
-        "GB35",
+        "TT8",
         _PLAIN_TILED_ATTENTION.replace(
             "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)",
             "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(v.shape[3])",

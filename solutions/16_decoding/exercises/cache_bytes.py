@@ -80,12 +80,7 @@ class cache_bytes:
             says="The bytes grow with t², as the scores do; a cache should grow with t alone.",
             why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
         ),
-        "CB8": mistake(
-            patch(f"return {WHOLE}", f"return {WHOLE} / 1"),
-            patch(f"return {WHOLE}", f"return {WHOLE} * 1.0"),
-            says="A float came back; a whole number of bytes is expected.",
-            why="""Every factor is whole. A float is exact up to 2⁵³ only, and `torch.zeros(…)` takes no float for a size.""",
-        ),
+        "BY15": (patch(f"return {WHOLE}", f"return {WHOLE} / 1"), patch(f"return {WHOLE}", f"return {WHOLE} * 1.0")),
         "CB9": mistake(
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
@@ -97,11 +92,7 @@ class cache_bytes:
             why="""A function that is called cache_bytes gives bytes; the code that prints them chooses the unit. Widths of numbers are
             given in bits (float16), but bytes_per_number is in bytes already.""",
         ),
-        "CB12": mistake(
-            patch("* d_head", "* num_kv_heads * d_head"),
-            says="num_kv_heads was counted twice.",
-            why="d_head is the width of one head. d_model = num_heads · d_head already holds all of them.",
-        ),
+        "GP16": patch("* d_head", "* num_kv_heads * d_head"),
         "CB13": mistake(
             patch("2 * num_layers", "num_layers", "t * batch", "t * (batch + 1)"),
             patch("2 * num_layers", "num_layers", "batch * bytes_per_number", "batch * (bytes_per_number + 1)"),

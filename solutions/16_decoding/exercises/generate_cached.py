@@ -127,31 +127,14 @@ class generate_cached:
             says="Only the last token of the prompt was fed; the whole prompt should go in.",
             why="The cache is empty at first. It learns of the prompt by being fed the prompt.",
         ),
-        "GC7": mistake(
-            patch("logits[:, -1]", "logits[:, 0]"),
-            says="The logits of the first position were used; take those of the last, which knows the whole prompt.",
-            why="From the second step on there is one position, and both are the same. So only the first new token goes wrong, and with it "
-            "all that follow.",
-        ),
-        "GC8": mistake(
-            *either("torch.no_grad()", "torch.enable_grad()"),
-            says="A graph was built: put every call of the model under torch.no_grad().",
-            why="""A text is never differentiated. With the graph, keys in a cache hold on to everything they were computed from, and
-            memory grows with every token by far more than the cache.""",
-        ),
-        "GC9": mistake(
-            patch(CACHE, f"model.eval()\n        {CACHE}"),
-            patch(CACHE, f"model.train()\n        {CACHE}"),
-            says="The model's mode was changed; it should be left as it was.",
-            why="A sample in the middle of training must not switch anything off for the steps after it.",
-        ),
-        "GC10": mistake(
+        "CM50": patch("logits[:, -1]", "logits[:, 0]"),
+        "CM43": (*either("torch.no_grad()", "torch.enable_grad()"),),
+        "CM42": (patch(CACHE, f"model.eval()\n        {CACHE}"), patch(CACHE, f"model.train()\n        {CACHE}")),
+        "CM54": (
             *(
                 patch("return ids", f"return ids[:, {start}:]")
                 for start in ("ids.shape[1] - max_new_tokens", "-max_new_tokens")
             ),
-            says="Only the new tokens were returned; the given ones should come first.",
-            why="What is asked for is (B, T + max_new_tokens).",
         ),
         "GC13": mistake(
             *either(LOOP, "for _ in range(max_new_tokens + 1):"),

@@ -187,10 +187,6 @@ class grouped_query_attention:
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         **scale_mistakes(),
         "SD4": patch("q.shape[-1])", "q.shape[1])"),
-        "GH11": mistake(
-            patch(RETURN, "return (weights @ v).detach()"),
-            says="The output is cut from its graph: nothing before it can be trained.",
-            why="detach and .data belong around what is measured or kept in a cache, not around what is computed of q, k and v.",
-        ),
+        "MU19": patch(RETURN, "return (weights @ v).detach()"),
         "BW3": patch("torch.softmax(scores,", "torch.softmax(scores.detach(),"),
     }

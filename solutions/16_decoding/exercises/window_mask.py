@@ -106,11 +106,9 @@ class window_mask:
         "MK1": patch(f"return {MASK}", f"return ~({MASK})"),
         "MK7": patch("(j <= p) &", "(j < p) &"),
         "MK8": patch("(j <= p) &", "(j <= p + 1) &"),
-        "WM13": mistake(
+        "MA2": (
             *(patch(f"return {MASK}", f"return ({MASK}).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(f"return {MASK}", f"return torch.zeros(t_q, t_k).masked_fill(~({MASK}), -torch.inf)"),
-            says="The mask was made of numbers; a boolean one was asked for, True where attention is allowed.",
-            why="A boolean mask says only what it means, and works with `masked_fill`, `where` and torch's own operator.",
         ),
         "MA20": (
             patch(

@@ -299,12 +299,7 @@ class GroupedQuerySelfAttention:
         "SD3": scaled("x.shape[-1] ** -0.5"),
         "SD4": scaled("self.num_heads ** -0.5"),
         "SD5": scaled("self.d_head ** 0.5"),
-        "TB49": mistake(
-            patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
-            says="The heads' output was divided by √d_head; leave it, since the operator has scaled the scores already.",
-            why="""`F.scaled_dot_product_attention` divides the scores by √d_head unless it is told otherwise. What comes back is a weighted
-            mean of values, and nothing more is due.""",
-        ),
+        "GP51": patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
         "MH1": patch(
             HEADS,
             HEADS.replace(
@@ -324,15 +319,10 @@ class GroupedQuerySelfAttention:
             heads in 3 groups leave one query head without keys. RoPE turns numbers in pairs, so an odd d_head fails at the first call. A
             module that can never run should not be built.""",
         ),
-        "TB54": mistake(
-            patch(
-                "self.base = base",
-                "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
-                "        self.register_buffer('turns', turns)",
-            ),
-            says="state_dict holds more than the four weights: register such a table with `persistent=False`, or compute it.",
-            why="""The frequencies follow from base and d_head. If they are saved, `load_state_dict` reports them missing in every
-            checkpoint without them. Older Llama checkpoints carry them as `rotary_emb.inv_freq`, once in each layer, to this day.""",
+        "CM9": patch(
+            "self.base = base",
+            "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
+            "        self.register_buffer('turns', turns)",
         ),
         "PJ2": (
             patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),

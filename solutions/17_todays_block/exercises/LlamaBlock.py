@@ -131,7 +131,7 @@ class LlamaBlock:
     )
 
     mistakes = {
-        "TB61": mistake(
+        "CM21": (
             patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
             patch(
                 "self.attn(self.attn_norm(x))",
@@ -139,19 +139,8 @@ class LlamaBlock:
                 "self.mlp(self.mlp_norm(x))",
                 "self.mlp_norm(self.mlp(x))",
             ),
-            says="""A normalization was applied after the sum (post-norm) or to what a branch gives; it should be applied to what goes
-            into each branch.""",
-            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual stream
-            stays free (Xiong et al. 2020). OLMo 2 normalizes what the branches give (Team OLMo 2025). Llama, and the weights that we
-            load, normalize before.""",
         ),
-        "TB62": mistake(
-            patch("x + self.attn", "self.attn"),
-            patch("x + self.mlp", "self.mlp"),
-            says="The residual connection around attention or around mlp is missing.",
-            why="""Without the first sum a token keeps only what it gathered from others. Without the second, what attention gathered
-            survives only if the network passes it on, and 30 blocks later nothing is left of it.""",
-        ),
+        "CM22": (patch("x + self.attn", "self.attn"), patch("x + self.mlp", "self.mlp")),
         "TB64": mistake(
             patch("self.mlp_norm(x)", "self.attn_norm(x)"),
             patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = self.attn_norm"),
@@ -219,13 +208,9 @@ class LlamaBlock:
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
         ),
-        "TB74": mistake(
+        "CM35": (
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
             patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
-            says="`x += …` changes a tensor in place that the caller, or the backward pass, still needs: write x = x + ….",
-            why="""At the first sum it is the caller's x that changes, and where x is a leaf that requires grad, torch refuses. At the
-            second, the normalization has kept x to compute its gradient later: at `backward()` torch finds another version of it and
-            refuses. Without gradients that does not show.""",
         ),
         "TB76": mistake(
             patch(

@@ -210,12 +210,7 @@ class rms_norm:
             why="""Over another axis, or without an axis, what becomes of a token depends on other tokens, later ones among them. A large
             token then makes all the others small.""",
         ),
-        "TB10": mistake(
-            patch("(dim=-1, keepdim=True)", "(dim=-1)"),
-            says="The mean lost its axis, so that it lines up with the features: keep it with `keepdim=True`.",
-            why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error,
-            but where the lengths happen to fit, a wrong result without any warning.""",
-        ),
+        "LN11": patch("(dim=-1, keepdim=True)", "(dim=-1)"),
         "TB11": mistake(
             IN_ITS_OWN,
             IN_ITS_OWN + RSQRT,

@@ -77,7 +77,7 @@ WRONG = {
         ("TB7", _HUB.replace("weight * hidden", "(1 + weight) * hidden")),
         ("TB8", _HUB.replace("mean(-1", "mean(0")),
         ("TB8", _HUB.replace("mean(-1, keepdim=True)", "mean()")),
-        ("TB10", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
+        ("LN11", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
         (
             None,
             _HUB.replace(
@@ -445,7 +445,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("SD3", _BY_HAND.replace("self.d ** -0.5", "C ** -0.5")),
     ("SD4", _BY_HAND.replace("self.d ** -0.5", "self.H ** -0.5")),
     ("SD5", _BY_HAND.replace("self.d ** -0.5", "self.d ** 0.5")),
-    ("TB49", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
+    ("GP51", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
     (
         "MH1",
         _BY_HAND.replace("view(B, T, self.H, self.d).transpose(1, 2)", "view(B, self.H, T, self.d)").replace(
@@ -457,7 +457,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("TB51", _BY_HAND.replace("d_model % num_heads or ", "")),
     ("TB51", _BY_HAND.replace("num_heads % num_kv_heads or ", "")),
     ("TB51", _BY_HAND.replace(" or d_model // num_heads % 2", "")),
-    ("TB54", _CACHED.replace(", persistent=False", "")),
+    ("CM9", _CACHED.replace(", persistent=False", "")),
     ("PJ2", _BY_HAND.replace(", bias=False", "")),
     ("KC10", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
     ("GH3", _LOOP.replace("h // (self.H // self.G)", "0")),
@@ -597,9 +597,9 @@ RIGHT["LlamaBlock"] = [
 ]
 _TWO = "x = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(x))"
 WRONG["LlamaBlock"] = [
-    ("TB61", _block("x = self.attn_norm(x + self.attn(x))\n        return self.mlp_norm(x + self.mlp(x))")),
-    ("TB62", _block(_TWO.replace("x + self.attn", "self.attn"))),
-    ("TB62", _block(_TWO.replace("x + self.mlp", "self.mlp"))),
+    ("CM21", _block("x = self.attn_norm(x + self.attn(x))\n        return self.mlp_norm(x + self.mlp(x))")),
+    ("CM22", _block(_TWO.replace("x + self.attn", "self.attn"))),
+    ("CM22", _block(_TWO.replace("x + self.mlp", "self.mlp"))),
     ("TB64", _block(_TWO.replace("mlp_norm", "attn_norm"))),
     (
         "TB64",
@@ -627,8 +627,8 @@ WRONG["LlamaBlock"] = [
         _block("x = self.attn_norm(x)\n        x = x + self.attn(x)\n        return x + self.mlp(self.mlp_norm(x))"),
     ),
     ("TB71", _block("h = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(h))")),
-    ("TB74", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
-    ("TB61", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
+    ("CM35", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
+    ("CM21", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
     ("TB76", _block().replace("torch.ones(d_model)", "torch.zeros(d_model)")),
     ("TB76", _block().replace("torch.ones(d_model)", "torch.randn(d_model)")),
     (
@@ -637,7 +637,7 @@ WRONG["LlamaBlock"] = [
             "        self.mlp =", "        nn.init.zeros_(self.mlp_norm.weight)\n        self.mlp ="
         ),
     ),
-    ("TB74", _block("x = x + self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
+    ("CM35", _block("x = x + self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
     (
         None,
         _block(

@@ -65,9 +65,12 @@ class attention_rollout:
         ),
         "RL2": mistake(
             patch(MIXED, f"mixed = {MEAN}"),
-            says="The identity is missing: a token also keeps what it was, through the residual stream.",
-            why="""A block adds the heads' result to x. Without the identity a layer counts only what attention read; with a causal
-            mask, everything then seems to come from the first token after enough layers.""",
+            patch(MIXED, f"mixed = {MEAN}", "return rolled", "return 0.5 * rolled + 0.5 * identity"),
+            says="""The identity is missing from the layers' tables, or was added once at the end; each layer should have its half, ½ · A
+            + ½ · I.""",
+            why="""A block adds the heads' result to x, so a token also keeps what it was, through the residual stream, and every block
+            has a connection of its own. Without the identity a layer counts only what attention read; with a causal mask, everything then
+            seems to come from the first token after enough layers.""",
         ),
         "RL3": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity"),
@@ -144,11 +147,6 @@ class attention_rollout:
             says="Each head was rolled up by itself, and the mean taken at the end; the mean over the heads should be taken in each layer.",
             why="""What a head of layer 1 reads was written by *all* heads of layer 0. Head 0 of one layer has nothing to do with head 0
             of the next.""",
-        ),
-        "RL16": mistake(
-            patch(MIXED, f"mixed = {MEAN}", "return rolled", "return 0.5 * rolled + 0.5 * identity"),
-            says="The identity was added once, at the end; it should be added in each layer.",
-            why="""Every block has a residual connection of its own, so each factor of the product should have its half of the identity.""",
         ),
         "RL17": mistake(
             patch(

@@ -164,11 +164,9 @@ class head_contributions:
         return torch.stack(parts, dim=1)""",
             ),
         ),
-        "HC13": mistake(
+        "MU31": (
             patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).chunk(3, dim=-1)[::-1]"),
             patch("q, k, v =", "q, v, k ="),
-            says="The thirds of qkv were mixed up; they should be read as q, k, v, in this order.",
-            why="""All three have the same shape, so nothing but the convention tells them apart (lesson 09).""",
         ),
         "MH1": (
             patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".reshape(x.shape[0], heads, x.shape[1], -1)"),

@@ -75,16 +75,11 @@ class induction_score:
             is i − period + 1. The token before would be in column −1, which counts from the end. Heads that look at the same token exist,
             too; they are called duplicate-token heads.""",
         ),
-        "IN3": mistake(
-            patch(RETURN, "return weights.diagonal(offset=1 - period, dim1=-2, dim2=-1).mean(dim=(0, 2))"),
-            patch("torch.arange(period,", "torch.arange(period - 1,"),
-            says="Row period − 1 was counted as well; only rows from period on should be, whose token has occurred before.",
-            why="""The diagonal with offset 1 − period begins in row period − 1, with column 0: cut that entry. With four tokens and
-            period 2, rows 2 and 3 count. If they have 0.8 and 0.4, and row 1 has 0, the mean with row 1 is 1.2/3 = 0.4, not 0.6.""",
-        ),
         "PV4": (
             patch(RETURN, f"return {PICK}.sum(dim=2).mean(dim=0) / weights.shape[-1]"),
             patch("torch.arange(period,", "torch.arange("),
+            patch(RETURN, "return weights.diagonal(offset=1 - period, dim1=-2, dim2=-1).mean(dim=(0, 2))"),
+            patch("torch.arange(period,", "torch.arange(period - 1,"),
         ),
         "PV5": patch("mean(dim=(0, 2))", "mean(dim=2)"),
         "PV6": (

@@ -248,7 +248,14 @@ class loss_without_head:
             why="""A mean that differs from row to row, or from token to token, still tells the next layers something about this text. One
             mean for all of them tells nothing. The mean of a head is a vector, (d_head,).""",
         ),
-        "LH8": mistake(
+        "LH9": mistake(
+            patch(PART, "part = found", PUT, "found[:] = part.mean(dim=(0, 1)) if mean else 0"),
+            patch(
+                HOOK,
+                "handles = [block.attn.proj.register_forward_pre_hook(without) for block in model.blocks]",
+                "handle.remove()",
+                "for handle in handles:\n            handle.remove()",
+            ),
             patch(PUT, "found[:, :, :head] = 0\n        found[:, :, head + 1:] = 0"),
             patch(
                 PUT,
@@ -258,20 +265,11 @@ class loss_without_head:
                 PUT,
                 "kept = part.mean(dim=(0, 1)) if mean else part.clone()\n        found[:] = 0\n        found[:, :, head] = kept",
             ),
-            says="All other heads were removed; only the one that is named should go.",
-            why="What is left when a single head stays is another question: what it can do alone.",
-        ),
-        "LH9": mistake(
-            patch(PART, "part = found", PUT, "found[:] = part.mean(dim=(0, 1)) if mean else 0"),
-            patch(
-                HOOK,
-                "handles = [block.attn.proj.register_forward_pre_hook(without) for block in model.blocks]",
-                "handle.remove()",
-                "for handle in handles:\n            handle.remove()",
-            ),
-            says="More than the named head was removed: all heads of the layer, or this head in every layer; only this one should go.",
-            why="""The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head). Head 1 of layer 0 and head 1 of layer 2
-            have nothing in common but a number: put the hook on `model.blocks[layer]` alone.""",
+            says="""Other heads were removed: all but the one that is named, all of its layer, or this head in every layer; only this one
+            should go.""",
+            why="""The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head). What is left when a single head stays is
+            another question: what it can do alone. Head 1 of layer 0 and head 1 of layer 2 have nothing in common but a number: put the
+            hook on `model.blocks[layer]` alone.""",
         ),
         "LH10": mistake(
             patch(
@@ -291,11 +289,7 @@ class loss_without_head:
             says="All hooks of proj were removed; only your own should go.",
             why="Others may have hooks on the same layer, to record or to steer. Call `remove()` of your own handle.",
         ),
-        "LH13": mistake(
-            patch(HOOK, f"model.eval()\n    {HOOK}"),
-            says="The model was put into evaluation mode and stayed there.",
-            why="If you go on training it, it trains without dropout from then on. Note `model.training` and put it back, in a `finally`.",
-        ),
+        "CM42": patch(HOOK, f"model.eval()\n    {HOOK}"),
         "LH14": mistake(
             patch(
                 END,

@@ -69,10 +69,11 @@ class previous_token_score:
                 """t = weights.shape[-1]
     back = torch.stack([weights[:, :, i, i - 1] for i in range(t)], dim=-1)""",
             ),
-            says="The mean was taken over all T rows; rows that have no such earlier token should not count.",
-            why="""With three tokens, two of them with a token before, weights of 0.8 and 0.4 give 1.2/3 = 0.4 in place of 1.2/2 = 0.6. In
-            a loop over all i the slip hides: where there is no such token the column is negative and counts from the end, where a causal
-            mask has put zeros.""",
+            says="Too many rows were averaged; a row that has no such earlier token should not count.",
+            why="""For the token before, row 0 has none and T − 1 rows count; for an earlier occurrence, rows `period` to T − 1 do, and
+            row period − 1 does not. With three tokens, two of them with a token before, weights of 0.8 and 0.4 give 1.2/3 = 0.4 in place
+            of 1.2/2 = 0.6. In a loop over all i the slip hides: where there is no such token the column is negative and counts from the
+            end, where a causal mask has put zeros.""",
         ),
         "PV5": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=-1)"),

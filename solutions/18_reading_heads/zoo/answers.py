@@ -312,7 +312,7 @@ WRONG = {
         ),
         ("LH6", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
         (
-            "LH8",
+            "LH9",
             _FORWARD.replace(
                 "parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)",
                 "parts = [p if p is part else p.mean((0, 1)).expand_as(p) * mean for p in parts]",
@@ -326,7 +326,7 @@ WRONG = {
             ),
         ),
         ("LH10", _ABLATED.replace("        h.remove()", "        pass")),
-        ("LH13", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
+        ("CM42", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
         (
             "LH14",
             _ABLATED.replace(
@@ -380,7 +380,7 @@ WRONG = {
             ),
         ),
         (None, _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "")),
-        ("HC13", _PADDED.replace("qkv[0], qkv[1], qkv[2]", "qkv[0], qkv[2], qkv[1]")),
+        ("MU31", _PADDED.replace("qkv[0], qkv[1], qkv[2]", "qkv[0], qkv[2], qkv[1]")),
         (
             "MH1",
             _PADDED.replace(".view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)", ".chunk(3, -1)").replace(
@@ -501,8 +501,8 @@ WRONG = {
             "def induction_score(weights, period):\n    return torch.diagonal(weights, -1 - period, -2, -1).mean(dim=(0, 2))\n",
         ),
         ("IN1", _INDUCTION.replace("i - period + 1", "i - period - 1")),
-        ("IN3", _PICKED.replace("[..., 1:]", "")),
-        ("IN3", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
+        ("PV4", _PICKED.replace("[..., 1:]", "")),
+        ("PV4", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
         ("PV4", _INDUCTION.replace("range(period, T)", "range(T)")),
         ("PV4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
         ("PV5", _CUT.replace(".mean(0)", "")),
@@ -576,7 +576,7 @@ WRONG = {
 """,
         ),
         (
-            "RL16",
+            "RL2",
             "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1), device=layers[0].device)\n    result = eye\n    for w in layers:\n"
             "        result = w.mean(1) @ result\n    return (result + eye) / 2\n",
         ),
@@ -675,7 +675,7 @@ WRONG["induction_score"] += [
 
 WRONG["loss_without_head"] += [
     (
-        "LH8",
+        "LH9",
         """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
     if not 0 <= layer < len(model.blocks):
         raise ValueError("no such layer")

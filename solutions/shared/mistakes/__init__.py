@@ -14,9 +14,10 @@ from .backward_and_dtype import TEXTS as BACKWARD_AND_DTYPE
 from .cache_and_beyond import TEXTS as CACHE_AND_BEYOND
 from .masks import TEXTS as MASKS
 from .multi_head import TEXTS as MULTI_HEAD
+from .of_several_lessons import TEXTS as OF_SEVERAL_LESSONS
 from .positions import TEXTS as POSITIONS
 from .softmax import TEXTS as SOFTMAX
 
-GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND)
+GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND, OF_SEVERAL_LESSONS)
 
 TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group}

@@ -132,14 +132,4 @@ TEXTS = (
         "q, k, v = w_q(memory), w_k(decoder), w_v(decoder)",
         "q, k, v = w_q(decoder), w_k(memory), w_v(memory)",
     ),
-    MistakeText(
-        "GB35",
-        "The scale was made of d_v, the width of v; it should be 1/√d_k, with the width of queries and keys.",
-        "A score is a sum of d_k products, so its size grows with √d_k, whatever the width of the values. Where d_v equals d_k nothing "
-        "shows.\n\n"
-        "Take d_k = 4, d_v = 9 and the dot products [4, 0]. Divided by √4 = 2 they are [2, 0], with weights [0.8808, 0.1192]. Divided "
-        "by √9 = 3 they are [1.3333, 0], with weights [0.7914, 0.2086].",
-        "scores = q @ k.swapaxes(-1, -2) / np.sqrt(v.shape[-1])",
-        "scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])",
-    ),
 )

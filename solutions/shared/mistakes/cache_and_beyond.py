@@ -142,40 +142,4 @@ TEXTS = (
         "output = sum(x @ w for x, w in shards) + bias",
         "Wenyueh/MinivLLM#80",
     ),
-    MistakeText(
-        "GH2",
-        "The heads' numbers were divided by the number of KV heads; divide by the number of query heads that share one, H / H_kv.",
-        "Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows.\n\n"
-        "Take 6 heads and 3 KV heads: the groups are pairs, heads 0 and 1 read KV head 0. h // 3 makes triples, and KV head 2 is never "
-        "read.",
-        "kv_head = head // num_kv_heads",
-        "kv_head = head // (num_heads // num_kv_heads)",
-        "PSAL-POSTECH/ONNXim#33",
-    ),
-    MistakeText(
-        "GH3",
-        "All query heads read the same keys and values; each group should have a KV head of its own.",
-        "One for all is multi-query attention (Shazeer 2019), the case of a single KV head. Groups keep some difference between the "
-        "heads (Ainslie et al. 2023).\n\n"
-        "Take 4 heads and 2 KV heads: heads 0 and 1 should read KV head 0, and heads 2 and 3 should read KV head 1.",
-        "k = k[:, :1].expand(-1, num_heads, -1, -1)",
-        "k = k.repeat_interleave(num_heads // num_kv_heads, dim=1)",
-    ),
-    MistakeText(
-        "GH4",
-        "Keys and values were repeated in different orders; a query head should take both from the same KV head.",
-        "Weights found with one KV head's keys are meant for that head's values, not for another head's.\n\n"
-        "Take 4 heads and 2 KV heads. `repeat` gives the heads 0 1 0 1, `repeat_interleave` 0 0 1 1; k and v need the same one.",
-        "k, v = k.repeat_interleave(group, dim=1), v.repeat(1, group, 1, 1)",
-        "k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)",
-    ),
-    MistakeText(
-        "KC10",
-        "Keys and values were exchanged; the scores are made of the keys, and what is read are the values.",
-        "Both have the same shape, so nothing raises. A cache that gets (k, v) should give (keys, values) back.\n\n"
-        "Take the keys [1, 0] and values [5, 7] of two tokens, and the query 1. The scores are [1, 0], and the result lies between 5 "
-        "and 7; exchanged it lies between 0 and 1.",
-        "attention(q, v, k)",
-        "attention(q, k, v)",
-    ),
 )

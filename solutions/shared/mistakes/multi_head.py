@@ -58,13 +58,4 @@ TEXTS = (
         "weights = F.dropout(weights, p=0.5, training=self.training)",
         "pytorch/pytorch#124464",
     ),
-    MistakeText(
-        "TB33",
-        "x itself was added to the result; the residual connection should be left to the block.",
-        "A block writes x + mlp(norm(x)) and x + attn(norm(x)): the part inside gives only what is added. Added inside as well, the "
-        "normalized x comes in a second time.\n\n"
-        "Take x = 2 and a part that gives 0.5. The block should go on with 2.5; with x added inside it goes on with 4.5.",
-        "return x + self.down(hidden)",
-        "return self.down(hidden)",
-    ),
 )
