@@ -119,9 +119,11 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
                 for factor in ("/ {} ** 0.5", "/ {}", "* {} ** 0.5")
                 for width in widths
             ),
-            says="The scores were divided or multiplied by a width or its root; they should be used as they are.",
-            why="""The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded by
-            the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out.""",
+            *(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
+            says="The scores or the weights were divided or multiplied by a width or its root; nothing should be scaled here.",
+            why="""The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017), to its scores before softmax.
+            Bahdanau's score is bounded by the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out. Where
+            the weights are divided, they no longer sum to 1 either, and the context shrinks by the same factor.""",
         ),
         "AL7": mistake(
             patch("@ keys)[:, 0]", f"@ ({projected}))[:, 0]"),
@@ -129,15 +131,14 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="""The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, d_h.
             (Values with a projection of their own came later, with the Transformer.)""",
         ),
-        "AL8": mistake(
-            patch("torch.softmax(scores, dim=-1)", "scores"),
-            says="The scores are used as weights: softmax is missing.",
-            why="Scores have any sign and any sum, so a context made with them is not a weighted average of the keys.",
-        ),
+        "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AL9": mistake(
             patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
-            says="A sigmoid was used, which judges each key by itself; softmax is expected, so that the weights sum to 1.",
-            why="With sigmoids three good keys get a weight near 1 each, and the context is their sum, not their average.",
+            patch("softmax", "log_softmax"),
+            says="Another function than softmax was used, a sigmoid or log_softmax; the weights should be positive and sum to 1.",
+            why="""A sigmoid judges each key by itself: three good keys get a weight near 1 each, and the context is their sum, not their
+            average. log_softmax gives the logarithms of the weights, which a loss wants (lesson 10). They are at most 0: a sum of keys
+            with them is no average either.""",
         ),
         "AL11": mistake(
             patch(CONTEXT, "context = (weights[..., None] * keys).mean(dim=1)"),
@@ -155,34 +156,17 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="The weighted keys were summed over an axis other than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h).",
         ),
-        "AL17": mistake(
+        "SX4": (
             *(
                 softmax_by_hand(f"scores - {taken}", indent=4)
                 for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
             ),
-            says="Something other than the row's largest score was subtracted before exp: a score far above it overflows.",
-            why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. With the largest
-            score subtracted, every exponent is at most 0. With the mean, which is 0 here, the scores −9000, 9000 and 0 stay as
-            they are, exp(9000) is inf, and inf / inf is NaN.""",
         ),
-        "AL18": mistake(
+        "MU19": (
             patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
-            says="An input was taken out of the graph, for example by `detach()`, `torch.no_grad()` or `torch.tensor(…)`: no gradient "
-            "reaches it.",
-            why="""The numbers are right, and nothing that made that input can learn: a decoder whose query is detached never finds out
-            which question it should have asked.""",
         ),
-        "AL19": mistake(
-            patch("(context, weights)", "(context, scores)"),
-            says="The context is right, but the scores were returned with it in place of the weights.",
-            why="Scores have any sign and any sum; a picture of an alignment is made of the weights, what softmax makes of the scores.",
-        ),
-        "AL20": mistake(
-            patch("softmax", "log_softmax"),
-            says="log_softmax was used, which gives the logarithms of the weights; the weights themselves were asked for.",
-            why="Logarithms of weights are what a loss wants (lesson 10). They are at most 0: a sum of keys with them is no average.",
-        ),
+        "AB19": patch("(context, weights)", "(context, scores)"),
         "AL21": mistake(
             patch("[:, 0]", ""),
             patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
@@ -190,12 +174,6 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="An axis of length 1 was left in; the context should be (B, d_h) and the weights (B, T).",
             why="""The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]`
             or `.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1.""",
-        ),
-        "AL22": mistake(
-            *(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
-            says="The weights were divided by the root of a width: nothing should be scaled here, and weights should sum to 1.",
-            why="""A scale belongs to the scores of scaled dot-product attention, before softmax, and to neither of these two scores.
-            Divided afterwards, every row of weights sums to less than 1, and the context shrinks by the same factor.""",
         ),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),

@@ -628,7 +628,7 @@ if passed(softmax_backward):
 # - attention_backward GB7: Row j of dK belongs to key j. Does row j of what you multiply belong to a key or to a query?
 # - attention_backward BW2: Through which factor does a score depend on q?
 # - attention_backward GB10: With as many queries as keys, what could tell you that two results are exchanged?
-# - wrong_gradients WG2: What is `float("nan") > 1e-4`?
+# - wrong_gradients FF4: What is `float("nan") > 1e-4`?
 # - wrong_gradients WG13: If the true gradient is about 1,000, how many digits does a tolerance of 1e-4 ask for?
 # - wrong_gradients WG1: For which grad_output is a backward pass right that ignores it?
 #

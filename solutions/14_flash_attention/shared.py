@@ -111,26 +111,19 @@ MASK_MISTAKES = {
         patch(HIDDEN, LOCAL) + NO_SKIP,
         patch(HIDDEN, "columns - left > rows[:, None] - top"),
         patch(HIDDEN, "columns - left > rows[:, None] - top") + NO_SKIP,
-        says="Every tile was masked as if it were at the top left corner; positions should be counted from the start of the sequence.",
-        why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
-            the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing.""",
-    ),
-    "TI22": mistake(
         *(
             patch("torch.arange(left, left + k_tile.shape[-2], device", "torch.arange(k_tile.shape[-2], device") + more
             for more in (patch(), NO_SKIP)
         ),
-        says="The keys were counted inside the tile, the queries from the start of the sequence; both should be counted from the start.",
-        why="""With tiles of 3, the first key of the second tile is key 3 of the sequence. Counted as key 0 of its tile it lies in
-            everyone's past, and the mask hides nothing there. Add the tile's start to the positions of its keys.""",
+        says="Positions were counted inside the tile, of the keys or of both; they should be counted from the start of the sequence.",
+        why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
+        the first tile is column 2: in the past, although 2 > 1. If the keys alone are counted so, the first key of every tile is key 0
+        and lies in everyone's past. Add the tile's start to both before comparing.""",
     ),
-    "TI2": mistake(
+    "TI2": (
         patch(KEY_LOOP, "for left in range(0, visible // block_size * block_size, block_size):"),
         patch(KEY_LOOP, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
         patch(KEY_LOOP, "for left in range(0, min(visible, max(t_k - block_size + 1, 1)), block_size):"),
-        says="The last tile of keys is dropped where it is not full.",
-        why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
-            key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does.""",
     ),
     "TI3": mistake(
         patch(
@@ -147,8 +140,9 @@ MASK_MISTAKES = {
     ),
     "TI20": mistake(
         patch(VISIBLE, SKIPPED),
-        says="Tiles were skipped as if the queries were the first positions; they are the last ones: T_k − T_q should be added here, too.",
-        why="""Query i is at position i + T_k − T_q. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
-            never gets to the others. The mask is right, and changes nothing about tiles that were left out.""",
+        says="The loop over keys ends too early where there are fewer queries than keys: query i is at position i + T_k − T_q.",
+        why="""The queries are the last positions. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
+        never gets to the others, with a causal mask or without one. The mask is right, and changes nothing about tiles that were left
+        out. With T_q = T_k nothing shows.""",
     ),
 }

@@ -800,7 +800,7 @@ if passed(cache_bytes):
 # ## Mistakes to expect
 #
 # - cache_bytes CB1: What does a new token read of an earlier one, besides its key?
-# - cache_bytes CB8: What does `type(...)` say of your result, and can there be half a byte?
+# - cache_bytes BY15: What does `type(...)` say of your result, and can there be half a byte?
 # - KVCache KC1: Where does the tensor lie that you return, and where did it lie one append ago?
 # - KVCache KC4: What is in the places that nobody has written yet, and which weight would they get?
 # - KVCache KC6: Into a cache of 5 come 5 tokens. Should it refuse?

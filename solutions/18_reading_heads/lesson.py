@@ -1081,7 +1081,7 @@ if passed(head_contributions):
 # - previous_token_score PV4: For which row is there no token before? How many rows are left?
 # - previous_token_score PV1: In the table, is the token before to the left of the diagonal or to its right?
 # - induction_score IN1: You look at where the token stood before. What would help to guess the *next* one?
-# - induction_score IN3: Which is the first row whose token has occurred before?
+# - induction_score PV4: Which is the first row whose token has occurred before?
 # - loss_without_head LH2: Behind `proj`, which of the numbers came from head 1?
 # - loss_without_head LH10: What happens to your hook when the model raises an error?
 # - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?

@@ -65,15 +65,16 @@ class additive_attention:
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {
         **shared,
-        "AL18": (*shared["AL18"].ways, patch("energy @ v", "energy @ v.detach()")),
+        "MU19": (*shared["MU19"], patch("energy @ v", "energy @ v.detach()")),
         "LG2": patch(ENERGY, INSIDE),
         "AL1": mistake(
             patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
             patch(ENERGY, "torch.tanh(keys @ w_key) + torch.tanh(asked)"),
-            says="The query's part was added outside the tanh of the keys, where softmax cancels it.",
-            why="""v · (tanh(k') + q') is v · tanh(k') + v · q'. The second term is the same for all keys of a sentence, and softmax
-            takes out what all its scores share: every query gets the same weights. A tanh of the query alone changes nothing about
-            that. Query and key must meet inside one tanh.""",
+            patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
+            says="tanh was taken of one part alone, the query's or the keys', or of each by itself; add the two first, inside one tanh.",
+            why="""v · (tanh(k') + q') is v · tanh(k') + v · q'. What comes from the query is the same for all keys of a sentence, and
+            softmax takes out what all its scores share: every query gets the same weights. A tanh of the query alone changes nothing
+            about that. A bracket that closes too early is enough.""",
         ),
         "AL2": mistake(
             patch(INSIDE, "asked * (keys @ w_key)"),
@@ -85,18 +86,13 @@ class additive_attention:
             says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
             why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus.",
         ),
-        "AL5": mistake(
-            patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"),
-            patch("w_key)", "w_key.T)"),
-            says="A weight matrix was used transposed; a projection should be x @ w, with w of shape (width in, width out).",
-            why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices
-            nothing raises, and the numbers are wrong.""",
-        ),
+        "AB1": (patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)")),
         "AL10": mistake(
             *(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
-            says="A function other than tanh was used between the projections and v.",
-            why="""The contract's score is v · tanh(…), as in Bahdanau et al. 2015, appendix A.1.2. A ReLU or a sigmoid gives an
-            attention that can be trained, but not these numbers.""",
+            says="Another function than tanh was used, such as a ReLU or a sigmoid; the formula has tanh.",
+            why="""Bahdanau's score is v · tanh(…) (Bahdanau et al. 2015, appendix A.1.2), and a state of this network is a tanh. It keeps
+            each number between −1 and 1. A ReLU lets numbers grow without limit, and a sigmoid, which a gate uses, gives no number below
+            0. Both can be trained, but they do not give these numbers.""",
         ),
         "AL13": mistake(
             *(
@@ -120,11 +116,5 @@ class additive_attention:
             patch(INSIDE, "keys @ w_key"),
             says="The score leaves the query out: the weights depend on the keys alone.",
             why="Some keys may be worth more whoever asks, but with that alone every step looks at the same place.",
-        ),
-        "AL23": mistake(
-            patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
-            says="tanh was taken of the query's part alone; query and key should both be inside it.",
-            why="""v · (tanh(q') + k') is v · tanh(q') + v · k'. The first term is the same for all keys of a sentence, and softmax
-            takes out what all its scores share: every query gets the same weights. A bracket that closes too early is enough.""",
         ),
     }

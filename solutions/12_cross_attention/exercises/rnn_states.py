@@ -79,22 +79,8 @@ class rnn_states:
             why="""Without tanh, what the first of 30 tokens left is multiplied by w_h 29 times, and may grow without limit. tanh keeps
             each number between −1 and 1.""",
         ),
-        "RN3": mistake(
-            patch("torch.tanh", "torch.sigmoid"),
-            says="A sigmoid was used; tanh was asked for.",
-            why="sigmoid gives numbers between 0 and 1, tanh between −1 and 1. A gate uses the first, a state of this network the second.",
-        ),
-        "RN4": mistake(
-            patch("torch.tanh", "torch.relu"),
-            says="A ReLU was used; tanh was asked for.",
-            why="`nn.RNN` has it as an option. It lets states grow without limit; tanh keeps each number between −1 and 1.",
-        ),
-        "RN5": mistake(
-            patch(PAST, "state @ w_h.T"),
-            says="w_h was transposed; the previous state should enter as state @ w_h.",
-            why="""w_h is (h, h), so its shape cannot tell. `nn.RNN` stores its weights transposed and computes state @ weight.T; here
-            the weights are as in the formula.""",
-        ),
+        "AL10": (patch("torch.tanh", "torch.sigmoid"), patch("torch.tanh", "torch.relu")),
+        "AB1": patch(PAST, "state @ w_h.T"),
         "RN6": mistake(
             patch(ALL, "state"),
             says="The last state alone was returned; the state after every token was asked for.",
@@ -102,8 +88,11 @@ class rnn_states:
         ),
         "RN7": mistake(
             patch("dim=1", "dim=0"),
-            says="The tokens were put on axis 0; batch comes first, so they should be on axis 1.",
-            why="`torch.stack(states)` puts the new axis in front: (T, B, h). `nn.RNN` does the same unless `batch_first=True`.",
+            patch("torch.stack(states, dim=1)", "torch.stack(states).reshape(*x.shape[:2], -1)"),
+            says="The states were stacked along axis 0, token by token; batch comes first: `torch.stack(states, dim=1)`.",
+            why="""`torch.stack(states)` puts the new axis in front: (T, B, h). `nn.RNN` does the same unless `batch_first=True`. A
+            reshape to (B, T, h) does not put it right: it keeps the order in memory and only cuts it elsewhere, so an item's row holds
+            states of other items.""",
         ),
         "RN8": mistake(
             patch(TURNS, f"reversed({TURNS})", ALL, "torch.stack(states[::-1], dim=1)"),
@@ -114,8 +103,10 @@ class rnn_states:
         ),
         "RN9": mistake(
             patch(" + b", ""),
-            says="The bias b is left out.",
-            why="Where token and state are 0, the next state is tanh(b), not 0.",
+            patch(STEP, f"torch.tanh({INPUT} + {PAST} + (b if t else 0))"),
+            says="The bias b is left out, of every step or of the first one; each step adds it.",
+            why="""Where token and state are 0, the next state is tanh(b), not 0. A first step of its own, before the loop, easily forgets
+            a term; a state of zeros before it needs no such step.""",
         ),
         "RN10": mistake(
             patch(STEP, f"{INPUT} + torch.tanh({PAST} + b)"),
@@ -188,12 +179,6 @@ class rnn_states:
             why="""The items of a batch are sequences of their own. If a loop goes over them, the state is set to 0 inside of it, before
             the first token of each.""",
         ),
-        "RN20": mistake(
-            patch("torch.stack(states, dim=1)", "torch.stack(states).reshape(*x.shape[:2], -1)"),
-            says="The states were stacked by token and then reshaped, which mixes items and tokens; `torch.stack(states, dim=1)`.",
-            why="""`stack` makes (T, B, h). A reshape to (B, T, h) keeps the order in memory and only cuts it elsewhere, so an item's row
-            holds states of other items. `transpose(0, 1)` exchanges the axes; `dim=1` puts the new one in its place at once.""",
-        ),
         "RN21": mistake(
             patch(KEPT, f"state = {INPUT} + {PAST} + b\n        states.append(torch.tanh(state))"),
             patch(KEPT, f"state = {INPUT} + torch.tanh(state) @ w_h + b\n        {KEEP}"),
@@ -207,11 +192,5 @@ class rnn_states:
             says="The new state was added to the old one; it should take its place.",
             why="""The past enters through h w_h, inside tanh. Added as well, it piles up: after T tokens a number can be as large as T,
             where tanh keeps it between −1 and 1.""",
-        ),
-        "RN23": mistake(
-            patch(STEP, f"torch.tanh({INPUT} + {PAST} + (b if t else 0))"),
-            says="The first state lacks the bias b; it is made like all others, from a past of zeros.",
-            why="""With h = 0 the formula leaves tanh(x_0 w_x + b). A first step of its own, before the loop, easily forgets a term; a state
-            of zeros before it needs none.""",
         ),
     }

@@ -158,7 +158,7 @@ WRONG = {
 """,
         ),
         (
-            "RN3",
+            "AL10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -168,7 +168,7 @@ WRONG = {
 """,
         ),
         (
-            "RN4",
+            "AL10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -178,7 +178,7 @@ WRONG = {
 """,
         ),
         (
-            "RN5",
+            "AB1",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -400,7 +400,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "RN20",
+            "RN7",
             """def rnn_states(x, w_x, w_h, b):
     batch, steps, _ = x.size()
     hidden = w_h.size(0)
@@ -482,7 +482,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL5",
+            "AB1",
             """def additive_attention(query, keys, w_query, w_key, v):
     q, k = query @ w_query.T, keys @ w_key.T
     weights = torch.softmax(torch.tanh(q[:, None] + k) @ v, dim=-1)
@@ -602,7 +602,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores.mean(-1, keepdim=True))
@@ -611,7 +611,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores[:, -1:])
@@ -620,7 +620,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """@torch.no_grad()
 def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
@@ -629,7 +629,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query.detach() @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -637,7 +637,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL19",
+            "AB19",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -645,7 +645,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL20",
+            "AL9",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.log_softmax(scores, dim=-1)
@@ -695,7 +695,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL23",
+            "AL1",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = (torch.tanh(query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -729,7 +729,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """def additive_attention(query, keys, w_query, w_key, v):
     cs, ws = [], []
     for b in range(len(query)):
@@ -773,7 +773,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL8",
+            "AB20",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     return torch.einsum("bt,bth->bh", scores, keys), scores
@@ -842,7 +842,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores.amin(-1, keepdim=True))
@@ -851,7 +851,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL17",
+            "SX4",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores[:, :1])
@@ -860,7 +860,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL18",
+            "MU19",
             """@torch.no_grad()
 def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
@@ -869,7 +869,7 @@ def luong_attention(query, keys, w):
 """,
         ),
         (
-            "AL19",
+            "AB19",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     weights = torch.softmax(scores, dim=-1)
@@ -909,7 +909,7 @@ def luong_attention(query, keys, w):
 """,
         ),
         (
-            "AL22",
+            "AL4",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bh,bth->bt", query @ w, keys)
     weights = torch.softmax(scores, dim=-1) / keys.shape[-1] ** 0.5
@@ -970,7 +970,7 @@ WRONG["rnn_states"] += [
 """,
     ),
     (
-        "RN23",
+        "RN9",
         """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
     batch, steps, _ = x.shape
     h = torch.zeros(batch, w_h.shape[0], device=x.device)
@@ -1031,6 +1031,37 @@ WRONG["additive_attention"] += [
     weights = torch.softmax(scores, dim=-1)
     context = keys[torch.arange(len(keys)), scores.argmax(-1)]
     return context, weights
+""",
+    )
+]
+
+WRONG["rnn_states"] += [
+    (
+        "AL10",
+        """def rnn_states(x, w_x, w_h, b):
+    read = torch.einsum("btd,dh->bth", x, w_x) + b
+    h = torch.zeros_like(read[:, 0])
+    out = []
+    for now in torch.unbind(read, 1):
+        h = torch.relu(now + torch.matmul(h, w_h))
+        out.append(h)
+    return torch.stack(out, 1)
+""",
+    )
+]
+
+WRONG["additive_attention"] += [
+    (
+        "AL1",
+        """def additive_attention(query, keys, w_query, w_key, v):
+    B, T, d_h = keys.shape
+    asked = torch.einsum("bq,qa->ba", query, w_query)
+    known = torch.einsum("bth,ha->bta", keys, w_key)
+    bent = torch.tanh(asked.unsqueeze(1)) + known
+    s = torch.einsum("bta,a->bt", bent, v)
+    e = torch.exp(s - s.amax(dim=1, keepdim=True))
+    p = e / e.sum(dim=1, keepdim=True)
+    return torch.einsum("bt,bth->bh", p, keys), p
 """,
     )
 ]

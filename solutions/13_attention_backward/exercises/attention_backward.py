@@ -148,7 +148,7 @@ class attention_backward:
 
     mistakes = {
         **MISTAKES,
-        "BW2": NO_ROOT,
+        "BW2": (NO_ROOT, patch(f"{GRAD_K} / root", GRAD_K), patch(f"{GRAD_Q} / root", GRAD_Q)),
         "TT9": (
             patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"),
             scores_with(" / q.shape[-1] ** 1 / 2"),
@@ -171,76 +171,34 @@ class attention_backward:
         ),
         "GB7": mistake(
             patch(GRAD_K, "grad_k = grad_scores @ q"),
-            says="grad_k was formed with grad_scores untransposed; its rows belong to queries and should become columns.",
-            why="""scores = q kᵀ has a row for each query. The gradient of key j collects column j: grad_k = grad_scoresᵀ q. Without
-            the transpose the shapes fit only where there are as many queries as keys, and then the numbers are wrong.""",
+            patch(GRAD_V, "grad_v = weights @ grad_output"),
+            says="grad_k or grad_v was formed with a matrix that is not transposed; its rows belong to queries and should become columns.",
+            why="""Scores and weights have a row for each query. The gradient of key j collects column j, grad_k = grad_scoresᵀ q, and
+            that of value j likewise, grad_v = weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many
+            queries as keys, and then the numbers are wrong.""",
         ),
-        "GB8": mistake(
+        "GB8": (
             patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
-            says="grad_v was formed with the scores; form it with the weights, of which the output is made.",
-            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1: the
-            values together then receive another gradient than the outputs did.""",
+            grad_v_of("grad_weights"),
+            grad_v_of("grad_scores"),
         ),
-        "GB9": mistake(
-            patch(f"{GRAD_K} / root", GRAD_K),
-            says="The factor 1/√d_k is missing from grad_k; both grad_q and grad_k should carry it.",
-            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
-            forgotten one makes grad_k exactly twice as large.""",
-        ),
-        "GB10": mistake(
+        "GB10": (
             patch("(grad_q, grad_k", "(grad_k, grad_q"),
-            says="grad_q and grad_k were exchanged; (grad_q, grad_k, grad_v) is asked for.",
-            why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
-            are as many queries as keys, only the numbers tell them apart.""",
+            *(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
         ),
-        "GB11": mistake(
+        "GB11": (
             patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
-            says="The backward pass divided by √d_k twice, or by d_k; it should divide by √d_k once.",
-            why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
-            again, or by d_k in place of its root, makes both gradients too small by √d_k, while grad_v is right.""",
+            patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
         ),
         "GB12": mistake(
             scores_with(""),
-            says="The weights were computed without 1/√d_k; the weights of the forward pass are needed, with the scale.",
-            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper,
-            which makes all three gradients wrong.""",
-        ),
-        "GB29": mistake(
             scores_with("") + NO_ROOT,
-            says="The factor 1/√d_k is missing everywhere; it belongs in the scores, and so in the gradients of q and k as well.",
-            why="""The scores are q kᵀ / √d_k, here as in the forward pass. Without the factor the weights are sharper, which makes all
-            three gradients wrong; and the chain rule brings it along into grad_q and grad_k.""",
+            says="""The weights were computed without 1/√d_k; the scores should carry it as in the forward pass, and so should the
+            gradients of q and k.""",
+            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper, which
+            makes all three gradients wrong. The chain rule then brings the same factor along into grad_q and grad_k.""",
         ),
-        "GB13": mistake(
-            *(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
-            says="The gradients came back in another order; (grad_q, grad_k, grad_v) is asked for.",
-            why="Callers unpack by position, and where sizes agree an array is updated with another's gradient, without an error.",
-        ),
-        "GB14": mistake(
-            patch(f"{GRAD_Q} / root", GRAD_Q),
-            says="The factor 1/√d_k is missing from grad_q; both grad_q and grad_k should carry it.",
-            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
-            forgotten one makes grad_q exactly twice as large.""",
-        ),
-        "GB15": mistake(
-            patch(GRAD_V, "grad_v = weights @ grad_output"),
-            says="grad_v was formed with the weights untransposed; their rows belong to queries and should become columns.",
-            why="""output = weights v has a row for each query. The gradient of value j collects column j of the weights: grad_v =
-            weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and then the
-            numbers are wrong.""",
-        ),
-        "GB22": mistake(
-            patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
-            says="The backward pass multiplied by √d_k; it should divide by it, as the forward pass does.",
-            why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along.
-            Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right.""",
-        ),
-        "GB23": mistake(
-            FLAT_TOP,
-            says="The rows' maxima lost their axis and were subtracted across the columns; keep it with `keepdims=True`.",
-            why="""A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where
-            T_q and T_k differ; where they agree, the maximum of row j is subtracted from column j, which changes the weights.""",
-        ),
+        "GB16": (*MISTAKES["GB16"].ways, FLAT_TOP),
         "GB24": mistake(
             patch(GRAD_Q, "grad_q = grad_scores @ q"),
             patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
@@ -257,12 +215,7 @@ class attention_backward:
             why="""output = weights v has no factor besides the weights, and each query's weights sum to 1. The values together
             receive all of grad_output; with d_k = 4 they would receive half of it.""",
         ),
-        "GB26": mistake(
-            patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-            says="The sign of all three gradients was reversed; return them without the minus.",
-            why="""The minus sign of gradient descent is in the step that uses a gradient, not in the gradient. With one key the
-            output is its value, so grad_v is the sum of grad_output over the queries, not minus that.""",
-        ),
+        "GB26": patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
         "GB31": mistake(
             patch("weights * (grad_weights - mean)", "grad_weights"),
             says="The way back through softmax is missing: grad_weights was used where the gradient of the scores should be.",
@@ -270,19 +223,9 @@ class attention_backward:
             dW = (1, 0), dS is (¼, −¼); without that step the scores would both rise, or none of them, and grad_k does not cancel over
             the keys.""",
         ),
-        "GB34": mistake(
-            grad_v_of("grad_weights"),
-            grad_v_of("grad_scores"),
-            says="grad_v was formed with a gradient, grad_weights or grad_scores; form it with the weights, of which the output is made.",
-            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. The gradients of weights and scores go on to q
-            and k, not to v.""",
-        ),
-        "GB35": mistake(
+        "TT8": (
             patch(f"{GRAD_Q} / root", f"{GRAD_Q} / {V_ROOT}", f"{GRAD_K} / root", f"{GRAD_K} / {V_ROOT}"),
             patch("np.sqrt(q.shape[-1])", V_ROOT),
-            says="The scale was made of the width of v or grad_output, d_v; it should be 1/√d_k, with the width of queries and keys.",
-            why="""A score is a sum of d_k products, so its size grows with √d_k, whatever the width of the values. Where d_v equals d_k
-            nothing shows.""",
         ),
         "GB36": mistake(
             TURNED_ROUND,
@@ -290,12 +233,7 @@ class attention_backward:
             why="""Of (B, T_k, d_k) `.T` makes (d_k, T_k, B). For matrices the two are the same, and with a batch or heads in front
             the products fail, or mix up items.""",
         ),
-        "GB27": mistake(
-            patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
-            says="grad_output is never used: these are the gradients for ones in its place; start from grad_output.",
-            why="""Ones are the gradient of a plain sum of the outputs. Any other loss has a gradient of its own for each
-            number of the output, and the chain rule starts from that.""",
-        ),
+        "GB27": patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
         "GB28": mistake(
             *(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
             says="Finite differences came back, slopes over a step of fixed size; the derivative by its formula is asked for.",

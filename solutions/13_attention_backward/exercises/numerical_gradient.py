@@ -133,27 +133,26 @@ class numerical_gradient:
             patch(
                 "grad = ", "here = f(x.copy())\n    grad = ", f"\n        {DOWN}", "", SLOPE, "(f(up) - here) / step"
             ),
-            says="The difference was taken on one side only, from x itself; take it between a step up and a step down.",
+            patch(f"\n        {DOWN}", ""),
+            patch(f"{UP}\n        ", ""),
+            says="One of the two points is x itself; move up for one, down for the other, and divide by their distance, 2 · step.",
             why="""A one-sided difference is off by half a step times the curvature, (f(x + h) − f(x)) / h = f′ + ½ f″ h + …; in the
-            central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is 4.75, the
-            central one 3.25, the derivative 3.""",
+            central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is 4.75, the central
+            one 3.25, the derivative 3. Divided by 2h, a one-sided slope is half as large besides. An array that was moved up is back at x
+            once `step` is subtracted: a whole step down takes 2 · step, or a second copy.""",
         ),
         "ND2": mistake(
             patch("2 * step", "step"),
-            says="The difference was divided by one step, so each slope is twice too large; divide by the distance, 2 · step.",
-            why="""From x − h to x + h it is 2h. The slope between two points is the rise divided by the whole way between them. For
-            x² at 1 the right slope is 2; divided by h it is 4.""",
+            patch(" / (2 * step)", ""),
+            says="The difference was divided by one step, or by nothing; divide it by the distance of the two points, 2 · step.",
+            why="""A gradient is a slope, the rise between two points divided by the whole way between them, and from x − h to x + h it is
+            2h. For x² at 1 the right slope is 2; divided by h it is 4. The rise alone goes to 0 with the step; the slope does not.""",
         ),
         "ND3": mistake(
             patch("/ (2 * step)", "/ 2 * step"),
             says="`a / 2 * step` divided by 2 and then multiplied by the step; write `a / (2 * step)`.",
             why="""Python evaluates products and quotients from left to right. With a step of 1e-5 the result is too small by a
             factor of 1e-10, which looks like a gradient of 0.""",
-        ),
-        "ND4": mistake(
-            patch(" / (2 * step)", ""),
-            says="The difference of the two values came back; divide it by the distance of the two points, 2 · step.",
-            why="A gradient is a slope, rise over run. The rise alone goes to 0 with the step; the slope does not.",
         ),
         "ND5": mistake(
             patch("f(up) - f(down)", "f(down) - f(up)"),
@@ -167,14 +166,6 @@ class numerical_gradient:
             says="`up` and `down` are the same array, so what is added is subtracted again and every difference is 0; copy x for each.",
             why="""Assignment gives an array a second name and makes no second array. Each of the two points needs a copy of its own,
             `x.copy()`.""",
-        ),
-        "ND7": mistake(
-            reused("x", ""),
-            shifted("x", ""),
-            patch(COPIES, "up, down = (x, x.copy())"),
-            says="f was given x itself, which was changed in place; give f a fresh copy at each call.",
-            why="""f may keep or change what it gets: then x is no longer what it was, for the caller and for the entries that come
-            next. Besides, x + h − 2h + h is not always x in floating point.""",
         ),
         "ND8": mistake(
             reused("moved", "moved = x.copy()\n    "),
@@ -203,10 +194,13 @@ class numerical_gradient:
                 "moved[at] -= step",
                 SLOPE_OF_MOVED,
             ),
-            says="f was given an array that it had had before, with other numbers in it; give it a fresh copy at each call, which it may "
-            "keep or change.",
-            why="""A function that remembers its inputs (a cache) then finds an old input equal to the new one, since both are one
-            array, and returns the old value. A function that works in place leaves its changes for the next call.""",
+            reused("x", ""),
+            shifted("x", ""),
+            patch(COPIES, "up, down = (x, x.copy())"),
+            says="f was given x itself, or an array that it had had before, with other numbers in it; give it a fresh copy at each call.",
+            why="""f may keep or change what it gets. A function that remembers its inputs (a cache) finds an old input equal to the new
+            one, since both are one array, and returns the old value. A function that works in place leaves its changes for the next call,
+            and for the caller where the array is x itself. Besides, x + h − 2h + h is not always x in floating point.""",
         ),
         "ND9": mistake(
             patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
@@ -221,18 +215,27 @@ class numerical_gradient:
             why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry should
             start from the unmoved x: copy inside the loop.""",
         ),
-        "ND10": mistake(
-            patch(UP, "up += step", DOWN, "down -= step"),
-            patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
-            says="All entries were moved at once; move one at a time.",
-            why="""Moving all of them measures the sum of all slopes, one number for the whole array. A gradient says for each entry how
-            f changes when that entry alone moves.""",
-        ),
         "ND11": mistake(
             patch("grad = ", "step = 1e-05\n    grad = "),
-            says="The argument `step` is never used: the step is a fixed 1e-5; use the one that is passed in.",
-            why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the
-            central difference is 3.25; with a fixed 1e-5 it stays 3.""",
+            patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
+            *(
+                patch(
+                    COPIES,
+                    f"{COPIES}\n        h = {size}",
+                    UP,
+                    "up[at] += h",
+                    DOWN,
+                    "down[at] -= h",
+                    "(2 * step)",
+                    "(2 * h)",
+                )
+                for size in ("step * np.abs(x[at])", "step * np.abs(x[at]) + 1e-12", "step * max(1.0, np.abs(x[at]))")
+            ),
+            says="""Entries were moved by another distance than `step`: a fixed one, half of it, or one that grows with the entry; move
+            each by `step` itself.""",
+            why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the central
+            difference, (f(x + h) − f(x − h)) / 2h, is 3.25; with a fixed 1e-5 it stays 3, and with half a step each way it is 3.0625. A
+            step relative to the entry is common in libraries, where the caller gives none; at an entry of 0 it is 0, and 0 / 0 is NaN.""",
         ),
         "ND12": mistake(
             patch(COPIES, "up, down = (x.astype(np.float32), x.astype(np.float32))"),
@@ -249,8 +252,11 @@ class numerical_gradient:
         "ND14": mistake(
             patch("np.ndindex(x.shape)", "range(len(x))"),
             patch("for at in np.ndindex(x.shape)", "for at, _ in enumerate(x)"),
-            says="The loop ran along the first axis alone, so a whole row was moved at once; it should reach every entry.",
-            why="""With one index `x[i]` is a row of a matrix. `np.ndindex(x.shape)` gives a full index for every entry, whatever the
+            patch(UP, "up += step", DOWN, "down -= step"),
+            patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
+            says="Several entries were moved at once, a whole row or all of them; move one at a time, and reach every entry.",
+            why="""Moving several measures the sum of their slopes. A gradient says for each entry how f changes when that entry alone
+            moves. With one index `x[i]` is a row of a matrix; `np.ndindex(x.shape)` gives a full index for every entry, whatever the
             number of axes, none included.""",
         ),
         "ND15": mistake(
@@ -283,36 +289,5 @@ class numerical_gradient:
             patch(BODY, "grad[at] = (f(x[at] + step) - f(x[at] - step)) / (2 * step)"),
             says="f was given one number; give it an array of the shape of x.",
             why="f looks at all of x. One entry of it moves, and the others stay as they are.",
-        ),
-        "ND17": mistake(
-            patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
-            says="Each entry was moved by half a step each way; move it by a whole one.",
-            why="""Both are central differences, with other errors: for x³ at 1 and a step of ½, half a step each way gives 3.0625
-            and a whole one 3.25. The formula of this exercise is (f(x + h) − f(x − h)) / 2h.""",
-        ),
-        "ND18": mistake(
-            patch(f"\n        {DOWN}", ""),
-            patch(f"{UP}\n        ", ""),
-            says="One of the two points is x itself, and the difference was divided by 2 · step; move up for one, down for the other.",
-            why="""From x to x + h it is h, not 2h, so every slope comes out half as large as it should be. An array that was moved
-            up is back at x once `step` is subtracted: a whole step down takes 2 · step, or a second copy.""",
-        ),
-        "ND19": mistake(
-            *(
-                patch(
-                    COPIES,
-                    f"{COPIES}\n        h = {size}",
-                    UP,
-                    "up[at] += h",
-                    DOWN,
-                    "down[at] -= h",
-                    "(2 * step)",
-                    "(2 * h)",
-                )
-                for size in ("step * np.abs(x[at])", "step * np.abs(x[at]) + 1e-12", "step * max(1.0, np.abs(x[at]))")
-            ),
-            says="The step was multiplied by the size of the entry; every entry should be moved by `step` itself.",
-            why="""Such a relative step is common in libraries, where the caller gives none. Here the caller does: for x³ at 2 and a step of
-            ½ the slope is 12.25, and with twice the step 13. At an entry of 0 a relative step is 0, and 0 / 0 is NaN.""",
         ),
     }

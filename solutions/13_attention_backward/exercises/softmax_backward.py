@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Case, exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, patch
 
 from ..shared import BACK, MEAN, MISTAKES, mean_over
 
@@ -74,21 +74,11 @@ class softmax_backward:
 
     mistakes = {
         **MISTAKES,
-        "GB6": mistake(
-            patch("weights).sum", "weights).mean"),
-            says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
-            why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
-            the number of keys makes it too small, and a constant grad_weights no longer gives 0.""",
-        ),
-        "GB30": mistake(
-            patch(
-                MEAN_LINE,
-                f"exps = np.exp(weights - weights.max(axis=-1, keepdims=True))\n"
-                f"    weights = exps / exps.sum(axis=-1, keepdims=True)\n    {MEAN_LINE}",
-            ),
-            says="Softmax was taken of the weights once more; they are its result and should be used as they are.",
-            why="""softmax_backward gets the weights, not the scores. The softmax of weights, numbers between 0 and 1, is much flatter: of
-            (1, 0) it makes (0.73, 0.27), and a row that is certain gets a gradient that should be 0.""",
+        "GB19": (*MISTAKES["GB19"].ways, patch("weights).sum", "weights).mean")),
+        "AB33": patch(
+            MEAN_LINE,
+            f"exps = np.exp(weights - weights.max(axis=-1, keepdims=True))\n"
+            f"    weights = exps / exps.sum(axis=-1, keepdims=True)\n    {MEAN_LINE}",
         ),
         "AB8": (
             patch(MEAN_LINE, f"rows, keys = weights.shape\n    {MEAN_LINE}"),

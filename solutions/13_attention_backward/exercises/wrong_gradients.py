@@ -167,15 +167,15 @@ class wrong_gradients:
     mistakes = {
         "WG1": mistake(
             patch(" * grad_output).sum()", ").sum()"),
-            says="The plain sum of the output was measured; the claimed gradients are those of sum(output · grad_output).",
-            why="What arrives from behind weights each output. A backward pass that ignores it is right for a gradient of ones alone.",
+            patch("claimed = backward(*inputs, grad_output)", "claimed = backward(*inputs, np.ones_like(grad_output))"),
+            says="""grad_output was left out, of what is measured or of what backward is given; the claimed gradients are those of
+            sum(output · grad_output).""",
+            why="""What arrives from behind weights each output. A backward pass that ignores its last argument looks right for a gradient
+            of ones, and for ones alone: the plain sum of the output.""",
         ),
-        "WG2": mistake(
+        "FF4": (
             patch(FAR, "(np.abs(given - true) > 0.0001 * (1 + np.abs(true).max())).any()"),
             patch(FAR, "np.abs(given - true).max() > 0.0001 * (1 + np.abs(true).max())"),
-            says="A NaN went unnoticed: `NaN > …` is False; ask whether all differences are small, or for NaN by name.",
-            why="""Every comparison with NaN is False. `not (difference <= bound).all()` is True for NaN, and `(difference >
-            bound).any()` is not.""",
         ),
         "WG3": mistake(
             patch(f"{SHAPE} or {FAR}", FAR),
@@ -186,30 +186,18 @@ class wrong_gradients:
             says="The shapes were not compared; a gradient has the shape of its input.",
             why="Broadcasting makes shapes fit that are different, and what does not broadcast raises an error in place of an answer.",
         ),
-        "WG4": mistake(
-            patch(FAR, "not abs(given.sum() - true.sum()) <= 0.0001 * (1 + np.abs(true).max())"),
-            patch(FAR, "not abs(given.mean() - true.mean()) <= 0.0001 * (1 + np.abs(true).max())"),
-            says="Only sums were compared, in which errors cancel; compare every entry.",
-            why="An entry that is too large and one that is too small give the right sum.",
-        ),
-        "WG5": mistake(
-            patch(FAR, "not abs(given.flat[0] - true.flat[0]) <= 0.0001 * (1 + np.abs(true).max())"),
-            says="Only the first entry was compared; compare every entry.",
-            why="A gradient may be wrong in a single place, such as the last row.",
-        ),
-        "WG6": mistake(
-            patch("0.0001 * (1 + np.abs(true).max())", "0.1 * (1 + np.abs(true).max())"),
-            patch("0.0001 * (1 + np.abs(true).max())", "0.05 * (1 + np.abs(true).max())"),
-            says="The tolerance was too wide; an entry that is off by more than 1e-4 · (1 + the largest true one) is wrong.",
-            why="Central differences are right to some 1e-9 here. A tolerance of a tenth hides errors of three percent.",
-        ),
         "WG13": mistake(
             patch("0.0001 * (1 + np.abs(true).max())", "0.0001"),
             patch("0.0001 * (1 + np.abs(true).max())", "0.001"),
             patch("0.0001 * (1 + np.abs(true).max())", "1e-06"),
-            says="The tolerance was the same for every gradient; it should grow with the largest entry: 1e-4 · (1 + that entry).",
-            why="""A gradient of 1,000 that is right to four digits is off by 0.05. A fixed tolerance of 1e-4 calls it wrong, and asks for
-            seven digits there, for four where the gradient is 1.""",
+            patch("0.0001 * (1 + np.abs(true).max())", "0.1 * (1 + np.abs(true).max())"),
+            patch("0.0001 * (1 + np.abs(true).max())", "0.05 * (1 + np.abs(true).max())"),
+            patch(FAR, "not np.array_equal(given, true)"),
+            patch(FAR, "not (np.abs(given - true) <= 1e-13).all()"),
+            says="The tolerance is not the one asked for: an entry is wrong if it is off by more than 1e-4 · (1 + the largest true one).",
+            why="""A measured gradient is never exact: central differences have an error of about step² and rounding of about 1e-16 /
+            step, here some 1e-9. Exact agreement calls every gradient wrong, and a tolerance of a tenth hides errors of three percent. A
+            fixed one of 1e-4 asks for four digits where the gradient is 1, and for seven where it is 1,000.""",
         ),
         "WG14": mistake(
             patch(FAR, "not np.linalg.norm(given - true) <= 0.001 * np.linalg.norm(true)"),
@@ -220,45 +208,27 @@ class wrong_gradients:
                 "not abs(np.vdot(given - true, u := np.cos(np.arange(x.size) + 1.0).reshape(x.shape)) / np.linalg.norm(u)) "
                 "<= 0.0001 * (1 + np.abs(true).max())",
             ),
-            says="One number for the whole array was compared, such as a norm or one direction; compare every entry.",
-            why="""A single wrong entry drowns in a norm or a mean of all entries. And a single direction hardly feels an entry in which it
-            is small.""",
-        ),
-        "WG7": mistake(
-            patch(FAR, "not np.array_equal(given, true)"),
-            patch(FAR, "not (np.abs(given - true) <= 1e-13).all()"),
-            says="Exact agreement was asked for; a measured gradient is never exact.",
-            why="Central differences have an error of about step² and rounding of about 1e-16 / step.",
+            patch(FAR, "not abs(given.sum() - true.sum()) <= 0.0001 * (1 + np.abs(true).max())"),
+            patch(FAR, "not abs(given.mean() - true.mean()) <= 0.0001 * (1 + np.abs(true).max())"),
+            patch(FAR, "not abs(given.flat[0] - true.flat[0]) <= 0.0001 * (1 + np.abs(true).max())"),
+            says="""One number of the whole array was compared, such as its sum, its norm, its first entry or one direction; compare every
+            entry.""",
+            why="""In a sum an entry that is too large and one that is too small cancel, and a single wrong entry drowns in a norm or a
+            mean. A single direction hardly feels an entry in which it is small. And a gradient may be wrong in a single place, such as
+            the last row.""",
         ),
         "WG8": mistake(
             patch(BLAME, "return [i]"),
-            says="The search stopped at the first wrong gradient; all wrong positions are asked for.",
-            why="A forgotten factor spoils the gradients of q and of k.",
+            patch("enumerate(inputs)", "enumerate(inputs[:1])"),
+            patch("enumerate(inputs)", "enumerate(inputs[:2])"),
+            says="""Some gradient was not looked at, since the search stopped at the first wrong one or left inputs out; all wrong
+            positions are asked for.""",
+            why="""backward returns one gradient for each input, in their order, and any of them may be wrong: a forgotten factor spoils
+            the gradients of q and of k.""",
         ),
         "WG9": mistake(
             patch(BLAME, "wrong.append(i + 1)"),
             says="Positions were counted from 1; they count from 0.",
             why="inputs[0] is the first input.",
-        ),
-        "WG10": mistake(
-            patch(
-                "wrong = []",
-                "wrong, right = ([], [])",
-                "return wrong",
-                "return [i for i in range(len(inputs)) if i not in wrong]",
-            ),
-            says="The right positions came back; the wrong ones are asked for.",
-            why="An empty list means that nothing is wrong.",
-        ),
-        "WG11": mistake(
-            patch("claimed = backward(*inputs, grad_output)", "claimed = backward(*inputs, np.ones_like(grad_output))"),
-            says="backward was given ones; give it grad_output.",
-            why="For ones, a backward pass that ignores its last argument looks right.",
-        ),
-        "WG12": mistake(
-            patch("enumerate(inputs)", "enumerate(inputs[:1])"),
-            patch("enumerate(inputs)", "enumerate(inputs[:2])"),
-            says="Not every input was looked at; each has a gradient of its own.",
-            why="backward returns one gradient for each input, in their order.",
         ),
     }

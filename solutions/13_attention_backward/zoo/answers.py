@@ -260,7 +260,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG2",
+            "FF4",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -277,7 +277,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG4",
+            "WG14",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -294,7 +294,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG6",
+            "WG13",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -345,7 +345,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG7",
+            "WG13",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -396,7 +396,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "WG11",
+            "WG1",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []
@@ -465,10 +465,10 @@ def wrong_gradients(forward, backward, inputs, grad_output):
                 ("ND1", "(f(1 * x) - f(x - e)) / step"),
                 ("ND2", "(f(x + e) - f(x - e)) / step"),
                 ("ND3", "(f(x + e) - f(x - e)) / 2 * step"),
-                ("ND4", "f(x + e) - f(x - e)"),
+                ("ND2", "f(x + e) - f(x - e)"),
                 ("ND5", "(f(x - e) - f(x + e)) / (2 * step)"),
-                ("ND17", "(f(x + e / 2) - f(x - e / 2)) / step"),
-                ("ND10", "(f(x + step) - f(x - step)) / (2 * step)"),
+                ("ND11", "(f(x + e / 2) - f(x - e / 2)) / step"),
+                ("ND14", "(f(x + step) - f(x - step)) / (2 * step)"),
                 (None, "(f(x + e) - f(x - e)) / (4 * step)"),
                 (None, "(f(x + 2 * e) - f(x - 2 * e)) / (4 * step)"),
                 (None, "(8 * (f(x + e) - f(x - e)) - f(x + 2 * e) + f(x - 2 * e)) / (12 * step)"),
@@ -496,7 +496,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            "ND7",
+            "ND8",
             '''def numerical_gradient(f, x, step=1e-5):
     """As in a well-known course's notes."""
     grad = np.zeros_like(x)
@@ -713,14 +713,14 @@ def wrong_gradients(forward, backward, inputs, grad_output):
         ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
         ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
         (
-            "GB4",
+            "GB19",
             """def softmax_backward(grad_weights, weights):
     g, p = grad_weights, weights
     return p * (g - np.sum(g, axis=-1)[..., None])
 """,
         ),
         (
-            "GB2",
+            "GB17",
             "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p))",
         ),
         (
@@ -905,11 +905,11 @@ def attention_backward(q, k, v, grad_output):
 """,
             )
             for id, returned in (
-                ("GB9", "gs @ k / root, gs.mT @ q, p.mT @ g"),
-                ("GB14", "gs @ k, gs.mT @ q / root, p.mT @ g"),
-                ("GB15", "gs @ k / root, gs.mT @ q / root, p @ g"),
-                ("GB13", "p.mT @ g, gs @ k / root, gs.mT @ q / root"),
-                ("GB13", "gs @ k / root, p.mT @ g, gs.mT @ q / root"),
+                ("BW2", "gs @ k / root, gs.mT @ q, p.mT @ g"),
+                ("BW2", "gs @ k, gs.mT @ q / root, p.mT @ g"),
+                ("GB7", "gs @ k / root, gs.mT @ q / root, p @ g"),
+                ("GB10", "p.mT @ g, gs @ k / root, gs.mT @ q / root"),
+                ("GB10", "gs @ k / root, p.mT @ g, gs.mT @ q / root"),
             )
         ),
         *(
@@ -931,11 +931,11 @@ def attention_backward(q, k, v, grad_output):
                 ("SM3", _SCORES, _EXPS, "e.sum()", _BACK),
                 ("SM4", _SCORES, _EXPS, "e.sum(-1)", _BACK),
                 ("SM4", _SCORES, "np.exp(s - s.max(-1))", "e.sum(-1)", _BACK),
-                ("GB23", _SCORES, "np.exp(s - np.max(s, -1))", _TOTAL, _BACK),
+                ("GB16", _SCORES, "np.exp(s - np.max(s, -1))", _TOTAL, _BACK),
                 ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, _BACK),
                 ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, "/ q.shape[-1]"),
-                ("GB22", _SCORES, _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
-                ("GB29", "q @ k.mT", _EXPS, _TOTAL, ""),
+                ("GB11", _SCORES, _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+                ("GB12", "q @ k.mT", _EXPS, _TOTAL, ""),
                 ("GB12", "q @ k.mT", _EXPS, _TOTAL, _BACK),
                 ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, "/ q.shape[-1] ** 1 / 2"),
                 ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, _BACK),
@@ -1102,7 +1102,7 @@ WRONG["attention_backward"] += [
 
 WRONG["softmax_backward"] += [
     (
-        "GB30",
+        "AB33",
         """def softmax_backward(grad_weights, weights):
     p = softmax(weights)
     return p * (grad_weights - (grad_weights * p).sum(axis=-1, keepdims=True))
@@ -1112,7 +1112,7 @@ WRONG["softmax_backward"] += [
 
 WRONG["attention_backward"] += [
     (
-        "GB35",
+        "TT8",
         """def attention_backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -1127,7 +1127,7 @@ WRONG["attention_backward"] += [
 """,
     ),
     (
-        "GB34",
+        "GB8",
         """def attention_backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -1164,7 +1164,7 @@ WRONG["attention_backward"] += [
 
 WRONG["numerical_gradient"] += [
     (
-        "ND18",
+        "ND1",
         """def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
     grad = np.zeros_like(x)
     for i in np.ndindex(x.shape):
@@ -1192,7 +1192,7 @@ WRONG["numerical_gradient"] += [
 """,
     ),
     (
-        "ND19",
+        "ND11",
         """def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
     grad = np.zeros_like(x)
     for index in np.ndindex(x.shape):
@@ -1208,14 +1208,14 @@ WRONG["numerical_gradient"] += [
 
 WRONG["softmax_backward"] += [
     (
-        "GB32",
+        "GB18",
         """def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
     inner = np.sum(grad_weights * weights, axis=-1, keepdims=True)
     return weights * (grad_weights - weights * inner)
 """,
     ),
     (
-        "GB33",
+        "GB19",
         """def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
     inner = np.max(grad_weights, axis=-1, keepdims=True)
     return weights * (grad_weights - inner)
@@ -1241,4 +1241,75 @@ WRONG["attention_backward"] += [
     return grad_q, grad_k, grad_v
 """,
     )
+]
+
+WRONG["attention_backward"] += [
+    (
+        "BW2",
+        """def attention_backward(q, k, v, grad_output):
+    c = q.shape[-1] ** -0.5
+    s = np.einsum("...id,...jd->...ij", q, k) * c
+    p = np.exp(s - np.amax(s, axis=-1, keepdims=True))
+    p = p / np.sum(p, axis=-1, keepdims=True)
+    out = np.einsum("...ij,...je->...ie", p, v)
+    dv = np.einsum("...ij,...ie->...je", p, grad_output)
+    dp = np.einsum("...ie,...je->...ij", grad_output, v)
+    D = np.sum(grad_output * out, axis=-1, keepdims=True)
+    ds = p * (dp - D)
+    dq = np.einsum("...ij,...jd->...id", ds, k) * c
+    dk = np.einsum("...ij,...id->...jd", ds, q)
+    return dq, dk, dv
+""",
+    ),
+    (
+        "GB10",
+        """def attention_backward(q, k, v, grad_output):
+    c = q.shape[-1] ** -0.5
+    s = np.einsum("...id,...jd->...ij", q, k) * c
+    p = np.exp(s - np.amax(s, axis=-1, keepdims=True))
+    p = p / np.sum(p, axis=-1, keepdims=True)
+    out = np.einsum("...ij,...je->...ie", p, v)
+    dv = np.einsum("...ij,...ie->...je", p, grad_output)
+    dp = np.einsum("...ie,...je->...ij", grad_output, v)
+    D = np.sum(grad_output * out, axis=-1, keepdims=True)
+    ds = p * (dp - D)
+    dq = np.einsum("...ij,...jd->...id", ds, k) * c
+    dk = np.einsum("...ij,...id->...jd", ds, q) * c
+    return dv, dk, dq
+""",
+    ),
+    (
+        "BW2",
+        """def attention_backward(q, k, v, grad_output):
+    c = q.shape[-1] ** -0.5
+    s = np.einsum("...id,...jd->...ij", q, k) * c
+    p = np.exp(s - np.amax(s, axis=-1, keepdims=True))
+    p = p / np.sum(p, axis=-1, keepdims=True)
+    out = np.einsum("...ij,...je->...ie", p, v)
+    dv = np.einsum("...ij,...ie->...je", p, grad_output)
+    dp = np.einsum("...ie,...je->...ij", grad_output, v)
+    D = np.sum(grad_output * out, axis=-1, keepdims=True)
+    ds = p * (dp - D)
+    dq = np.einsum("...ij,...jd->...id", ds, k)
+    dk = np.einsum("...ij,...id->...jd", ds, q) * c
+    return dq, dk, dv
+""",
+    ),
+    (
+        "GB11",
+        """def attention_backward(q, k, v, grad_output):
+    c = q.shape[-1] ** -0.5
+    s = np.einsum("...id,...jd->...ij", q, k) * c
+    p = np.exp(s - np.amax(s, axis=-1, keepdims=True))
+    p = p / np.sum(p, axis=-1, keepdims=True)
+    out = np.einsum("...ij,...je->...ie", p, v)
+    dv = np.einsum("...ij,...ie->...je", p, grad_output)
+    dp = np.einsum("...ie,...je->...ij", grad_output, v)
+    D = np.sum(grad_output * out, axis=-1, keepdims=True)
+    ds = p * (dp - D)
+    dq = np.einsum("...ij,...jd->...id", ds, k) / c
+    dk = np.einsum("...ij,...id->...jd", ds, q) / c
+    return dq, dk, dv
+""",
+    ),
 ]

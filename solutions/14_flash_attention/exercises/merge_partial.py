@@ -167,16 +167,21 @@ class merge_partial:
         ),
         "OS2": mistake(
             patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(shift - m_a), torch.exp(shift - m_b)"),
-            says="The factors are upside down: exp(m − m_side) was used where exp(m_side − m) is expected.",
-            why="""A sum relative to the smaller maximum counts too much and has to shrink: exp(s − m_a) · exp(m_a − m) = exp(s − m).
-            The reverse factor is above 1, and with maxima 89 apart it is infinite in float32.""",
+            patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(m_b - shift), torch.exp(m_a - shift)"),
+            says="A factor is upside down or belongs to the other side: sums relative to m_old should be multiplied by exp(m_old − m_new).",
+            why="""A sum relative to a smaller maximum counts too much and has to shrink: exp(s − m_old) · exp(m_old − m_new) = exp(s −
+            m_new). The reverse factor is above 1, and with maxima 89 apart it is infinite in float32. Of two sides each has its own
+            m_old: exchanged, the side with the larger maximum shrinks and the other keeps its scale.""",
         ),
         "OS3": mistake(
             patch(RETURN, "return (m, l, o / l[..., None])"),
             patch(RETURN, "return (m, l, torch.nan_to_num(o / l[..., None]))"),
-            says="o came back divided by l; a partial result should not be divided yet.",
-            why="""Only sums can be added. Divided results of two parts can no longer be merged without undoing the division, so it is
-            done once, at the very end. Over no keys it would be 0 / 0 as well.""",
+            says="""Something was divided by a sum of exponentials too early; only sums can be added, so divide o by l once, after the
+            last tile or part.""",
+            why="""After a division o, or a tile's share, is a mean: it has lost how much weight it had against the others. A tile with
+            high scores has to count more than one with low scores, and that is what m and l carry along. A softmax of one tile divides,
+            too. (A mean that is multiplied by its l again can be added: that is FlashAttention's first version, and one of the things
+            that the second left out.)""",
         ),
         "OS4": mistake(
             patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l[..., None]"),
@@ -242,45 +247,23 @@ class merge_partial:
         ),
         "OS9": mistake(
             patch(O, "o = o_a * scale_a + o_b * scale_b"),
-            says="The factors of o lost their axis: (…, T_q) was lined up with the columns of (…, T_q, d_v). Write scale[..., None].",
-            why="""A factor belongs to a query, a row of o. Without a last axis of length 1 broadcasting lines it up with the features:
-            an error where T_q ≠ d_v, and silently wrong where they agree.""",
+            says="""A number of each query, a factor or its logsumexp, was lined up with the columns; write it with a last axis, x[...,
+            None].""",
+            why="""(…, T_q) broadcasts across the columns. With [..., None] it is one number a row. Without it there is an error where the
+            lengths differ, and a silently wrong result where they agree.""",
         ),
-        "OS10": mistake(
+        "SM6": (
             patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
             patch(MAXIMUM, "m = torch.full_like(m_a, max(m_a.max(), m_b.max()))"),
             patch(SHIFT, "shift = m.max().masked_fill(m.max() == -math.inf, 0.0)"),
-            says="One maximum was taken for all rows; each row should have its own.",
-            why="""m is part of the result, the largest score *of each query*, and l and o are relative to it. Besides, a row 104 below the
-            common maximum has exp = 0 for every score, and nothing is left of it.""",
         ),
-        "OS11": mistake(
-            patch("torch.maximum", "torch.minimum"),
-            says="The smaller maximum was taken; the larger of the two is expected.",
-            why="""Relative to the smaller one the factor of the other side is above 1. It overflows as soon as the two lie 89 apart,
-            and −∞ of an empty side then makes everything infinite or NaN.""",
-        ),
-        "OS12": mistake(
-            patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(m_b - shift), torch.exp(m_a - shift)"),
-            says="The factors were exchanged: multiply the sums of a by exp(m_a − m), those of b by exp(m_b − m).",
-            why="Exchanged, the side with the larger maximum shrinks and the smaller one keeps its scale: the wrong way round.",
-        ),
-        "OS13": mistake(
-            patch(L, "l = l_a + l_b"),
-            says="l was added up without rescaling; it should get the same factors as o.",
-            why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l at the end divides by a sum on
-            another scale, and the weights no longer sum to 1.""",
-        ),
+        "TI13": patch("torch.maximum", "torch.minimum"),
+        "TI18": patch(L, "l = l_a + l_b"),
         "OS14": mistake(
             patch(
                 SHIFT,
                 "if torch.isinf(m_a).any():\n        return b\n    if torch.isinf(m_b).any():\n        return a\n    shift = m",
             ),
-            says="One empty row decides for all: where a has no key in *some* rows, the other rows still need merging.",
-            why="""`any()` over the whole tensor answers for every row at once. Under a causal mask some queries of a tile see a key and
-            others do not, so the guard has to work row by row: `masked_fill` or `where`.""",
-        ),
-        "OS16": mistake(
             patch(
                 SHIFT,
                 """if torch.isinf(m_a).all():
@@ -289,9 +272,11 @@ class merge_partial:
         return a
     shift = m""",
             ),
-            says="The guard acts only where a side is empty in *all* rows; a single row in which neither has a key gives NaN.",
-            why="""`all()` over the whole tensor answers for every row at once. Where neither side has a key, m_a − m is −∞ − (−∞), which is
-            NaN, in that row alone. So the guard has to work row by row: `masked_fill` or `where`.""",
+            says="""A guard decides for all rows at once, by any() or all(); each row should be guarded by itself, with `masked_fill` or
+            `where`.""",
+            why="""Under a causal mask some queries of a tile see a key and others do not. With `any()` one empty row decides for rows
+            that still need merging. With `all()` a single row in which neither side has a key is not guarded: m_a − m is −∞ − (−∞), which
+            is NaN.""",
         ),
         "OS15": mistake(
             patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),

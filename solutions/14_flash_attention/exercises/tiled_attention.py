@@ -190,44 +190,29 @@ class tiled_attention:
         "SD2": patch(SCORES, SCALED.format("q.shape[-1]")),
         "SD5": patch(SCORES, "scores = q_tile @ k_tile.mT * math.sqrt(q.shape[-1])"),
         **MASK_MISTAKES,
-        "TI4": mistake(
-            patch(LSE, "logsumexps.append(m)"),
-            says="The largest score came back as the logsumexp; m + log l is expected.",
-            why="""The logsumexp of a row is log Σ exp(score). With the maximum taken out, it is m + log Σ exp(score − m) = m + log l.
-            The backward pass needs both parts in this one number.""",
-        ),
-        "TI5": mistake(
-            patch(LSE, "logsumexps.append(torch.log(l))"),
-            says="The logsumexp lacks the maximum; it should be m + log l.",
-            why="l counts relative to m. Its logarithm alone is the logsumexp of the shifted scores, too small by m.",
-        ),
-        "TI6": mistake(
-            patch(LSE, "logsumexps.append(m + l)"),
-            says="The logsumexp lacks the logarithm: m + l came back; m + log l is expected.",
-            why="exp(m) · l is the sum of the exponentials. Its logarithm is m + log l.",
-        ),
         "TI7": mistake(
             patch(LSE, "logsumexps.append(l)"),
             patch(LSE, "logsumexps.append(m + torch.log2(l))"),
             patch(LSE, "logsumexps.append(m * torch.exp(l))"),
-            says="The second result is not the natural logarithm of the sum of all exponentials, m + log l.",
-            why="""Kernels often compute in base 2, since exp2 is the faster instruction, and convert at the end. What is asked for here
-            is the natural logarithm: for one key it is that key's score.""",
+            patch(LSE, "logsumexps.append(m)"),
+            patch(LSE, "logsumexps.append(torch.log(l))"),
+            patch(LSE, "logsumexps.append(m + l)"),
+            patch(LSE, "logsumexps.append((m + torch.log(l)) * math.sqrt(q.shape[-1]))"),
+            says="The second result is not the logsumexp of the scaled scores: it should be m + log l, with the natural logarithm.",
+            why="""The logsumexp of a row is log Σ exp(score). With the maximum taken out, it is m + log Σ exp(score − m) = m + log l, of
+            the scores that softmax sees, q kᵀ / √d_k. The backward pass needs both parts in this one number: m alone is the largest
+            score, and log l alone is too small by m. Kernels often compute in base 2, since exp2 is the faster instruction, and convert
+            at the end. For one key it is that key's score.""",
         ),
         "TI8": mistake(
             patch(OUTPUT, "outputs.append(o)"),
             says="The output was not divided by l; the weights should sum to 1.",
             why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it becomes the weighted mean.",
         ),
-        "TI9": mistake(
+        "OS3": (
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]", OUTPUT, "outputs.append(o)"),
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]"),
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]") + NO_SKIP,
-            says="o was divided by l in every tile; it should be divided once, after the last.",
-            why="""After a division o is a mean and no longer a sum, so the next tile cannot be added to it. (Multiplied by the old l
-            first, it could: that is FlashAttention's first version, and one of the things that the second left out.)""",
-        ),
-        "TI10": mistake(
             softmax_of_tiles("mean"),
             softmax_of_tiles("mean of sums"),
             patch(
@@ -240,80 +225,7 @@ class tiled_attention:
                 ACC,
                 "o = o + p @ v_tile",
             ),
-            says="Softmax was taken of each tile by itself: each tile's weights sum to 1, and all tiles count alike.",
-            why="""A tile with high scores has to count more than one with low scores, and by how much is the ratio of their sums of
-            exponentials. That is what m and l carry from tile to tile.""",
-        ),
-        "TI11": mistake(
-            patch(TILES, PADDED, CAUSAL_LINES, CAUSAL_LINES.replace("left + k_tile.shape[-2]", "left + block_size")),
-            says="The last tile was padded with zeros, and the padding counts: a score of 0 gets the weight e⁰.",
-            why="""Padding makes all tiles alike, and a key of zeros has the score 0, not −∞. Padded keys have to be hidden like masked
-            ones. Slicing needs no padding: the last tile is shorter.""",
-        ),
-        "TI12": mistake(
-            patch(EXPS, EXPS.replace("m - m_new)", "m_new - m)")),
-            says="The factor is upside down: what was summed before should be multiplied by exp(m − m_new).",
-            why="""m_new is never below m, so exp(m − m_new) is at most 1. Its reciprocal grows, and at the first tile, where m is −∞,
-            it is infinite.""",
-        ),
-        "TI13": mistake(
-            *(patch(MAXIMUM, "m_new = scores.amax(dim=-1)") + more for more in (patch(), NO_SKIP)),
-            says="The running maximum was replaced by the tile's; m_new should be the larger of the two.",
-            why="""Where a tile lies below what came before, exp(m − m_new) is above 1 and can overflow; within the range of float32 the
-            result is still right, since both sums carry the same factor. In a tile that a query may not see at all, the maximum is −∞.""",
-        ),
-        "TI21": mistake(
-            *(
-                kept + more
-                for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT)
-                for more in (patch(), NO_SKIP)
-            ),
-            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
-            why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
-            that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.""",
-        ),
-        "TI14": mistake(
-            patch("scores.amax(dim=-1)", "scores.max()"),
-            patch("scores.amax(dim=-1)", "scores.amax(dim=(-2, -1)).unsqueeze(-1)"),
-            says="One maximum was taken for the whole tile; each query should have its own.",
-            why="""A query whose scores all lie 104 below the tile's largest has only exponentials of 0 in float32, and 0 / 0 is NaN.
-            `amax(dim=-1)` takes a maximum for each row.""",
-        ),
-        "TI15": mistake(
             patch(ACC, "o = o * rescale[..., None] + p @ v_tile / l[..., None]", OUTPUT, "outputs.append(o)"),
-            says="Each tile's share was divided by the l of that moment; divide once, by the l after the last tile.",
-            why="l grows with every tile, so the first tiles were divided by too little and count too much.",
-        ),
-        "TI16": mistake(
-            patch(KEY_LOOP, KEY_LOOP.replace("visible", "min(visible, t_q)")),
-            patch(KEY_LOOP, KEY_LOOP.replace("visible", "t_q if not causal else visible")),
-            says="The loop over keys ends at T_q; it should run to T_k.",
-            why="With T_q = T_k nothing shows. With fewer queries than keys the last keys are never looked at.",
-        ),
-        "TI17": mistake(
-            FULL_TILES,
-            FULL_TILES
-            + patch(
-                "torch.cat(outputs",
-                f"torch.cat((*outputs, {REST.format(', v.shape[-1]')})",
-                "torch.cat(logsumexps",
-                f"torch.cat((*logsumexps, {REST.format('')})",
-            ),
-            says="The last tile of queries is dropped where it is not full.",
-            why="""`T_q // block_size` counts full tiles alone, and there is none where block_size exceeds T_q. `range(0, T_q,
-            block_size)` also starts the last, shorter one.""",
-        ),
-        "TI18": mistake(
-            patch(SUM, "l = l + p.sum(dim=-1)"),
-            says="l was not rescaled; it should get the same factor as o.",
-            why="If only o is rescaled, the quotient o / l divides by a sum on another scale, and the weights no longer sum to 1.",
-        ),
-        "TI19": mistake(
-            patch(LSE, "logsumexps.append((m + torch.log(l)) * math.sqrt(q.shape[-1]))"),
-            says="The logsumexp was multiplied by √d_k; it should be that of the *scaled* scores.",
-            why="The scores that softmax sees are q kᵀ / √d_k, and the backward pass computes exp(score − logsumexp) with those.",
-        ),
-        "TI23": mistake(
             *(
                 patch(ACC, "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True).clamp(min=1e-30) @ v_tile")
                 + more
@@ -326,14 +238,60 @@ class tiled_attention:
                 "outputs.append(o)",
             ),
             patch(ACC, "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True) @ v_tile") + NO_SKIP,
-            says="Each tile's values were divided by the tile's own sum before they were added; only sums should be added.",
-            why="""Divided, a tile's share is a mean, and has lost how much weight it had against the other tiles. Add p @ v and p.sum() as
-            they are, relative to one maximum, and divide once, by the l after the last tile.""",
         ),
-        "TI24": mistake(
-            patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
-            says="The scores were divided by √d_v, the width of the values; √d_k is expected, the width of queries and keys.",
-            why="""A score is a sum of d_k products, so its size grows with √d_k, whatever the width of the values. Where d_v equals d_k
-            nothing shows.""",
+        "TI11": mistake(
+            patch(TILES, PADDED, CAUSAL_LINES, CAUSAL_LINES.replace("left + k_tile.shape[-2]", "left + block_size")),
+            says="The last tile was padded with zeros, and the padding counts: a score of 0 gets the weight e⁰.",
+            why="""Padding makes all tiles alike, and a key of zeros has the score 0, not −∞. Padded keys have to be hidden like masked
+            ones. Slicing needs no padding: the last tile is shorter.""",
         ),
+        "OS2": patch(EXPS, EXPS.replace("m - m_new)", "m_new - m)")),
+        "TI13": mistake(
+            *(patch(MAXIMUM, "m_new = scores.amax(dim=-1)") + more for more in (patch(), NO_SKIP)),
+            says="The new maximum should be the larger of the two; it was the tile's own, or the smaller one.",
+            why="""Where m_new lies below what came before, exp(m − m_new) is above 1 and overflows as soon as the two lie 89 apart;
+            within the range of float32 the result may still be right, since both sums carry the same factor. In a tile or a part in which
+            a query sees nothing, the maximum is −∞: taken for the new one, it makes everything infinite or NaN.""",
+        ),
+        "TI21": mistake(
+            *(
+                kept + more
+                for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT)
+                for more in (patch(), NO_SKIP)
+            ),
+            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
+            why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
+            that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.""",
+        ),
+        "SM6": (
+            patch("scores.amax(dim=-1)", "scores.max()"),
+            patch("scores.amax(dim=-1)", "scores.amax(dim=(-2, -1)).unsqueeze(-1)"),
+        ),
+        "TI20": (
+            *MASK_MISTAKES["TI20"].ways,
+            patch(KEY_LOOP, KEY_LOOP.replace("visible", "min(visible, t_q)")),
+            patch(KEY_LOOP, KEY_LOOP.replace("visible", "t_q if not causal else visible")),
+        ),
+        "TI2": mistake(
+            *MASK_MISTAKES["TI2"],
+            FULL_TILES,
+            FULL_TILES
+            + patch(
+                "torch.cat(outputs",
+                f"torch.cat((*outputs, {REST.format(', v.shape[-1]')})",
+                "torch.cat(logsumexps",
+                f"torch.cat((*logsumexps, {REST.format('')})",
+            ),
+            says="The last tile, of keys or of queries, is dropped where it is not full.",
+            why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
+            key. Where block_size exceeds T_q there is no full tile of queries at all. `range(0, T_k, block_size)` also starts the last,
+            shorter tile, and slicing ends where the tensor does.""",
+        ),
+        "TI18": mistake(
+            patch(SUM, "l = l + p.sum(dim=-1)"),
+            says="l was not rescaled; it should get the same factor as o.",
+            why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l divides by a sum on another scale,
+            and the weights no longer sum to 1.""",
+        ),
+        "TT8": patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
     }

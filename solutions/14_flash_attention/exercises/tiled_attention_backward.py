@@ -187,7 +187,11 @@ class tiled_attention_backward:
 
     mistakes = {
         "BW1": patch(GRAD_SCORES, "grad_scores = weights * grad_weights"),
-        "BW2": patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
+        "BW2": (
+            patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
+            patch(GRAD_K, GRAD_K.removesuffix(" / root")),
+            patch(GRAD_Q, GRAD_Q.removesuffix(" / root")),
+        ),
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
         **{id: ways for id, ways in MASK_MISTAKES.items() if id != "MK13"},
@@ -215,147 +219,72 @@ class tiled_attention_backward:
             SOFTMAX + NO_SKIP,
             patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)"),
             patch(WEIGHTS, "weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
-            says="A tile's weights depend on the tile alone; they should be exp(score − logsumexp), with the logsumexp of the whole row, "
-            "and"
-            "nothing besides.",
-            why="""exp(score − logsumexp) is the weight among all keys of the query. Take the scores ln 2, 0, ln 4 and 0 in two tiles. Their
-            exponentials 2, 1, 4 and 1 sum to 8, so the first tile's weights are ¼ and ⅛. A softmax of the tile gives ⅔ and ⅓, and
-            exp(score − the tile's maximum) 1 and ½.""",
+            patch(WEIGHTS, "weights = torch.exp(scores) / logsumexp[..., at, None]"),
+            patch(WEIGHTS, "weights = torch.exp(scores) / torch.exp(logsumexp[..., at, None])"),
+            patch(WEIGHTS, WEIGHTS.replace("scores - logsumexp", "scores + logsumexp")),
+            says="A tile's weights should be exp(score − logsumexp), with the logsumexp of the whole row, subtracted before exp.",
+            why="""exp(score − logsumexp) is the weight among all keys of the query. Take the scores ln 2, 0, ln 4 and 0 in two tiles.
+            Their exponentials 2, 1, 4 and 1 sum to 8, so the first tile's weights are ¼ and ⅛. A softmax of the tile gives ⅔ and ⅓, and
+            exp(score − the tile's maximum) 1 and ½. exp(score) / exp(logsumexp) is the same on paper and infinite above scores of 88 in
+            float32. With the logsumexp added, or as the divisor itself, it is no weight at all.""",
         ),
         "FB3": mistake(
             LAST_TILE,
             LAST_TILE + NO_SKIP,
-            says="grad_q was overwritten by every tile of keys; the tiles' shares should be added up.",
-            why="A query is moved by every key that it sees. After the last tile only that tile's share is left.",
-        ),
-        "FB4": mistake(
             patch(GRAD_V, GRAD_V.replace("+=", "="), GRAD_K, GRAD_K.replace("+=", "=")),
             patch(GRAD_K, GRAD_K.replace("+=", "=")),
             patch(GRAD_V, GRAD_V.replace("+=", "=")),
-            says="grad_k or grad_v was overwritten by every tile of queries; the tiles' shares should be added up.",
-            why="A key and its value are used by every query that sees them. After the last tile only that tile's share is left.",
+            says="A gradient was overwritten by every tile; the tiles' shares should be added up.",
+            why="""A query is moved by every key that it sees, and a key and its value by every query that sees them. After the last tile
+            only that tile's share is left.""",
         ),
-        "FB5": mistake(
-            patch(GRAD_K, GRAD_K.removesuffix(" / root")),
-            says="grad_q was scaled and grad_k was not; both should have the factor 1/√d_k.",
-            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor.",
-        ),
-        "FB6": mistake(
-            patch(GRAD_Q, GRAD_Q.removesuffix(" / root")),
-            says="grad_k was scaled and grad_q was not; both should have the factor 1/√d_k.",
-            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor.",
-        ),
-        "FB7": mistake(
-            patch(GRAD_SCORES, f"{GRAD_SCORES} / root"),
-            says="The backward pass divided by √d_k twice, or by d_k; it should divide by √d_k once.",
-            why="""The forward pass divides by √d_k once, so the backward pass does so once: in grad_scores, or in grad_q and grad_k,
-            not in both.""",
-        ),
+        "GB11": patch(GRAD_SCORES, f"{GRAD_SCORES} / root"),
         "FB8": mistake(
             delta("(output * output).sum(dim=-1)"),
             delta("(grad_output * grad_output).sum(dim=-1)"),
-            says="For the row's weighted mean the output or its gradient was taken twice; multiply the output by its *gradient*.",
-            why="Σ_j W_ij dW_ij = Σ_j W_ij (dO_i · V_j) = dO_i · O_i: the gradient of a query's output, times that output.",
-        ),
-        "FB9": mistake(
             delta("grad_output.sum(dim=-1)"),
             delta("output.sum(dim=-1)"),
-            says="The row's weighted mean was taken from one array alone; it should be rowsum(dO ⊙ O).",
-            why="Σ_j W_ij dW_ij = dO_i · O_i. With an output of (1, 2) and its gradient (3, 0) it is 3.",
-        ),
-        "FB10": mistake(
             delta("(grad_output * output).mean(dim=-1)"),
-            says="The row's weighted mean was divided by d_v; dO ⊙ O should be summed over the features, not averaged.",
-            why="dO_i · O_i is a dot product. Averaged, it is d_v times too small, and grad_k no longer sums to 0 over the keys.",
+            says="The row's weighted mean should be rowsum(dO ⊙ O), the output times its *gradient*, summed over the features.",
+            why="""Σ_j W_ij dW_ij = Σ_j W_ij (dO_i · V_j) = dO_i · O_i, a dot product of two arrays. With an output of (1, 2) and its
+            gradient (3, 0) it is 3. One of the two alone, or taken twice, gives another number, and an average over the features is d_v
+            times too small.""",
         ),
-        "FB11": mistake(
-            patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
-            says="The row's weighted mean was added; it should be subtracted.",
-            why="dS = W ⊙ (dW − weighted mean). Raising one score lowers the other weights of its row; the minus sign accounts for that.",
-        ),
-        "FB12": mistake(
+        "GB21": patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
+        "GB10": (
             patch(RETURN, "return (grad_k, grad_q, grad_v)"),
             patch(RETURN, "return (grad_v, grad_k, grad_q)"),
             patch(RETURN, "return (grad_q, grad_v, grad_k)"),
-            says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="Callers unpack by position, and where shapes agree nothing warns.",
         ),
-        "FB13": mistake(
-            patch(WEIGHTS, "weights = torch.exp(scores) / logsumexp[..., at, None]"),
-            patch(WEIGHTS, "weights = torch.exp(scores) / torch.exp(logsumexp[..., at, None])"),
-            says="exp(score) was divided, by the logsumexp or its exponential: subtract the logsumexp before taking exp.",
-            why="""The sum of exponentials is exp(logsumexp), so a weight is exp(score) / exp(logsumexp) = exp(score − logsumexp). Only
-            the last form survives scores above 88 in float32, and dividing by the logsumexp itself is no weight at all.""",
-        ),
-        "FB14": mistake(
+        "OS9": (
             patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at][..., None, :])"),
             patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at].unsqueeze(-2))"),
-            says="The logsumexp was lined up with the keys; it should be lined up with the queries, the rows of the scores.",
-            why="""(…, rows) broadcasts across the columns. With [..., None] it is one number a row. On square tiles the mix-up raises
-            no error.""",
         ),
-        "FB15": mistake(
+        "GB8": (
             patch(GRAD_V, "grad_v[..., to, :] += scores.mT @ g_tile"),
-            says="grad_v was formed with the scores; it should be formed with the weights.",
-            why="output = weights v, so the gradient of v is weightsᵀ grad_output.",
-        ),
-        "FB20": mistake(
             patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
             patch(GRAD_V, GRAD_V.replace("weights.mT", "(grad_scores / root).mT")),
-            says="grad_v was formed with grad_scores; it should be formed with the weights.",
-            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. dS = W ⊙ (dW − weighted mean) is the gradient of the
-            scores; it goes on to q and k, not to v.""",
         ),
-        "FB21": mistake(
+        "GB18": (
             NO_WEIGHTS,
             NO_WEIGHTS + NO_SKIP,
-            says="The weights are missing in grad_scores: it should be weights ⊙ (grad_weights − the row's weighted mean).",
-            why="""A score moves its row in proportion to its own weight: dS = W ⊙ (dW − weighted mean). A key with a weight of 0, such as a
-            hidden one, gets no gradient at all.""",
-        ),
-        "FB23": mistake(
             *(
                 patch(GRAD_SCORES, "grad_scores = weights * grad_weights - delta[..., at, None]") + more
                 for more in (patch(), NO_SKIP)
             ),
-            says="The row's weighted mean was subtracted whole from every key; each should lose its weight's share: "
-            "weights ⊙ (grad_weights − mean).",
-            why="""Multiplied out, W ⊙ (dW − mean) is W ⊙ dW − W · mean: the keys share the mean according to their weights. If each of n
-            keys loses all of it, the row sums to (1 − n) times the mean, not to 0.""",
         ),
-        "FB24": mistake(
-            patch(WEIGHTS, WEIGHTS.replace("scores - logsumexp", "scores + logsumexp")),
-            says="The logsumexp was added to the scores; it should be subtracted.",
-            why="""A weight is exp(score) divided by the sum of all exponentials, which is exp(logsumexp): exp(score − logsumexp).
-            Added, the weights are multiplied by that sum.""",
-        ),
-        "FB16": mistake(
-            patch(GRAD_V, GRAD_V.replace("g_tile", "output[..., at, :]")),
-            says="grad_v was made of the output; it should be made of the output's gradient.",
-            why="output = weights v, so the gradient of v is weightsᵀ times grad_output, the gradient that arrives.",
-        ),
-        "FB17": mistake(
+        "TI2": (
+            *MASK_MISTAKES["TI2"],
             patch(
                 "for top in range(0, t_q, block_size):",
                 "for top in range(0, t_q // block_size * block_size, block_size):",
             ),
-            says="The last tile of queries was dropped where it is not full.",
-            why="`T_q // block_size` counts full tiles alone, and there is none where block_size exceeds T_q.",
         ),
-        "FB18": mistake(
-            patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-            says="All three gradients have the opposite sign.",
-            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step that
-            uses it.""",
-        ),
-        "FB19": mistake(
-            patch(
-                "g_tile = (q[..., at, :], grad_output[..., at, :])",
-                "g_tile = (q[..., at, :], torch.ones_like(grad_output[..., at, :]))",
-                DELTA,
-                "delta = output.sum(dim=-1)",
-            ),
-            says="grad_output was not used: these are the gradients for ones in its place.",
-            why="Ones are the gradient of a plain sum of the outputs. The chain rule starts from what arrives.",
+        "GB26": patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
+        "GB27": patch(
+            "g_tile = (q[..., at, :], grad_output[..., at, :])",
+            "g_tile = (q[..., at, :], torch.ones_like(grad_output[..., at, :]))",
+            DELTA,
+            "delta = output.sum(dim=-1)",
         ),
     }

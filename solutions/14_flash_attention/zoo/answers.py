@@ -124,7 +124,7 @@ MERGE_WRONG = [
         + _MERGE.split("\n", 2)[2],
     ),
     (
-        "OS16",
+        "OS14",
         "def merge_partial(a, b):\n    if torch.isinf(a[0]).all():\n        return b\n    if torch.isinf(b[0]).all():\n        return a\n"
         + _MERGE.replace('torch.where(m == float("-inf"), 0.0, m)', "m").split("\n", 2)[2],
     ),
@@ -484,10 +484,10 @@ TILED_WRONG = [
         .replace(" + Tk - Tq", ""),
     ),
     ("TI2", _TILED.replace("range(0, Tk, n)", "range(0, Tk - Tk % n, n)")),
-    ("TI4", _TILED.replace("m + l.log()", "m")),
-    ("TI5", _TILED.replace("m + l.log()", "l.log()")),
+    ("TI7", _TILED.replace("m + l.log()", "m")),
+    ("TI7", _TILED.replace("m + l.log()", "l.log()")),
     ("TI8", _TILED.replace("acc / l", "acc")),
-    ("TI17", _TILED.replace("range(0, Tq, n)", "range(0, Tq // n * n, n)")),
+    ("TI2", _TILED.replace("range(0, Tq, n)", "range(0, Tq // n * n, n)")),
     ("TI18", _TILED.replace("l = alpha * l + p", "l = l + p")),
     ("MK3", _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.zeros_like(s)")),
     ("MK3", _SKIPPING.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.zeros_like(s)")),
@@ -495,7 +495,7 @@ TILED_WRONG = [
     ("TI21", _TILED.replace("            m = new\n", "")),
     ("TI21", _SKIPPING.replace("            m = new\n", "").replace("(m + l.log", "(new + l.log")),
     ("TI21", _TILED.replace("            m = new\n", "").replace("(m + l.log", "(new + l.log")),
-    ("FL1+TI4", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
+    ("FL1+TI7", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
     # no list holds these
     (None, TILED_RIGHT[2].replace('torch.where(m == float("-inf"), 0.0, m)', "m")),
     (None, _TILED.replace("range(0, Tk, n)", "range(n, Tk, n)")),
@@ -741,13 +741,13 @@ BACK_WRONG = [
     ("MK4", _SKIPPED.replace('float("-inf")', "-100.0")),
     ("TI20", _SKIPPED.replace("- 1 + Tk - Tq", "- 1")),
     (
-        "FB20",
+        "GB8",
         _BACK.replace("            dv[:, :, j:j + n] += p.transpose(-1, -2) @ gi\n", "").replace(
             "            dq[", "            dv[:, :, j:j + n] += ds.transpose(-1, -2) @ gi / scale\n            dq["
         ),
     ),
-    ("FB21", _FILLED.replace("p * (gi", "(gi")),
-    ("FB21", _SKIPPED.replace("p * (gi", "(gi")),
+    ("GB18", _FILLED.replace("p * (gi", "(gi")),
+    ("GB18", _SKIPPED.replace("p * (gi", "(gi")),
     ("MK14", _BACK.replace(" + (Tk - Tq)", "")),
     ("TI2", _BACK.replace("range(0, Tk, n)", "range(0, Tk // n * n, n)")),
     (
@@ -765,16 +765,16 @@ BACK_WRONG = [
     ),
     ("FB3", _BACK.replace("dq[:, :, i:i + n] += ", "dq[:, :, i:i + n] = ")),
     (
-        "FB4",
+        "FB3",
         _BACK.replace("dk[:, :, j:j + n] += ", "dk[:, :, j:j + n] = ").replace(
             "dv[:, :, j:j + n] += ", "dv[:, :, j:j + n] = "
         ),
     ),
     ("FB8", _BACK.replace("output, grad_output)\n", "output, output)\n")),
-    ("FB12", _BACK.replace("return dq, dk, dv", "return dk, dq, dv")),
-    ("FB18", _BACK.replace("return dq, dk, dv", "return -dq, -dk, -dv")),
+    ("GB10", _BACK.replace("return dq, dk, dv", "return dk, dq, dv")),
+    ("GB26", _BACK.replace("return dq, dk, dv", "return -dq, -dk, -dv")),
     (
-        "FB5+FB11",
+        "BW2+GB21",
         _BACK.replace("- D[:, :, i:i + n, None]) * scale", "+ D[:, :, i:i + n, None])").replace(
             "ds @ kj", "ds @ kj * scale"
         ),
@@ -796,7 +796,7 @@ WRONG = {"merge_partial": MERGE_WRONG, "tiled_attention": TILED_WRONG, "tiled_at
 
 WRONG["tiled_attention"] += [
     (
-        "TI22",
+        "TI1",
         """def tiled_attention(q, k, v, block_size, causal=False):
     T_q, T_k = q.shape[-2], k.shape[-2]
     outs, lses = [], []
@@ -825,7 +825,7 @@ WRONG["tiled_attention"] += [
 """,
     ),  # the causal mask of a tile uses positions inside the tile, offset of the tile forgotten for keys
     (
-        "TI9",
+        "OS3",
         """def tiled_attention(q, k, v, block_size, causal=False):
     T_q, T_k = q.shape[-2], k.shape[-2]
     outs, lses = [], []
@@ -858,7 +858,7 @@ WRONG["tiled_attention"] += [
 
 WRONG["merge_partial"] += [
     (
-        "OS10",
+        "SM6",
         """def merge_partial(a, b):
     (ma, la, oa), (mb, lb, ob) = a, b
     m = torch.maximum(ma, mb)
@@ -934,7 +934,7 @@ _PLAIN_TILED_ATTENTION = """def tiled_attention(q: Tensor, k: Tensor, v: Tensor,
 """
 WRONG["tiled_attention"] += [
     (
-        "TI23",
+        "OS3",
         _PLAIN_TILED_ATTENTION.replace(
             "o = o * factor[..., None] + p @ v[:, :, cols]",
             "o = o * factor[..., None] + (p / p.sum(dim=-1, keepdim=True)) @ v[:, :, cols]",
@@ -947,7 +947,7 @@ WRONG["tiled_attention"] += [
         ),
     ),
     (
-        "TI24",
+        "TT8",
         _PLAIN_TILED_ATTENTION.replace(
             "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(d)",
             "scores = q_tile @ k[:, :, cols].transpose(2, 3) / math.sqrt(v.shape[3])",
@@ -982,7 +982,7 @@ _PLAIN_TILED_ATTENTION_BACKWARD = """def tiled_attention_backward(
 """
 WRONG["tiled_attention_backward"] += [
     (
-        "FB20",
+        "GB8",
         _PLAIN_TILED_ATTENTION_BACKWARD.replace(
             "grad_v[:, :, c] += p.mT @ grad_output[:, :, r]", "grad_v[:, :, c] += grad_s.mT @ grad_output[:, :, r]"
         ),
@@ -995,13 +995,13 @@ WRONG["tiled_attention_backward"] += [
         ),
     ),
     (
-        "FB23",
+        "GB18",
         _PLAIN_TILED_ATTENTION_BACKWARD.replace(
             "grad_s = p * (grad_p - d[:, :, r, None]) / root", "grad_s = (p * grad_p - d[:, :, r, None]) / root"
         ),
     ),
     (
-        "FB24",
+        "FB2",
         _PLAIN_TILED_ATTENTION_BACKWARD.replace(
             "p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root - logsumexp[:, :, r, None])",
             "p = torch.exp(q[:, :, r] @ k[:, :, c].mT / root + logsumexp[:, :, r, None])",

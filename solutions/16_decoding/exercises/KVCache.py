@@ -180,16 +180,29 @@ class KVCache:
                 "return (torch.cat(self.keys, dim=2), torch.cat(self.values, dim=2))",
             )
             + CARELESS,
-            says="Memory was allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
+            patch(
+                "\n        ".join(TAKEN),
+                "self.shape, self.dtype, self.device = (shape, dtype, device)",
+                "start, end = (self.length, self.length + k.shape[2])",
+                """if self.length == 0:
+            self.keys = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+            self.values = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+        start, end = (self.length, self.length + k.shape[2])""",
+            )
+            + CARELESS,
+            says="Memory was allocated by an append; it should be allocated once, when the cache is made, for max_len tokens.",
             why="""torch.cat makes a new tensor and copies everything so far into it. For T tokens one at a time that is 1 + 2 + … + T
-            tokens copied, T²/2, and for a moment old and new are in memory together. Memory that was allocated once is
-            only written to.""",
+            tokens copied, T²/2, and for a moment old and new are in memory together. Memory that was allocated once is only written to.
+            And whether there is room is a question for the beginning: a server that finds out at the first append, or later, has to throw
+            an answer away.""",
         ),
         "KC2": mistake(
             patch("self.length = end", "pass"),
-            says="The cache does not count what it holds: each append begins at place 0 again and overwrites.",
-            why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the
-            numbers in it.""",
+            patch("self.length = end", "self.length += 1"),
+            patch("self.length = end", "self.length += 1") + both("{name}[:, :, :self.length]"),
+            says="The cache does not count its tokens: each append begins at place 0 again, or counts as a single token.",
+            why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the numbers
+            in it. After a prompt of 5 tokens the length should be 5. If it is 0 or 1, the next token overwrites one of the prompt.""",
         ),
         "KC3": mistake(
             patch(RETURN, "return (k, v)"),
@@ -206,9 +219,11 @@ class KVCache:
         "KC5": mistake(
             patch(FULL, "pass"),
             patch(FULL, "k, v, end = (k[:, :, :self.max_len - start], v[:, :, :self.max_len - start], self.max_len)"),
-            says="The append that would go beyond max_len tokens raises no ValueError.",
-            why="""A slice past the end is silently cut off: what does not fit is lost, or ends in a message about sizes. Compare the length
-            *after* the append with max_len, before anything is written: the caller has to hear that the cache is full.""",
+            patch(FULL, "raise IndexError('full')"),
+            says="The append that would go beyond max_len tokens raises no ValueError: it is accepted, or raises another exception.",
+            why="""A slice past the end is silently cut off: what does not fit is lost, or ends in a message about sizes. A caller who
+            waits for ValueError does not catch that, nor an IndexError; an `assert` raises AssertionError, and is left out under `python
+            -O`. Compare the length *after* the append with max_len, before anything is written.""",
         ),
         "KC6": mistake(
             patch("end > self.max_len", "end >= self.max_len"),
@@ -219,9 +234,18 @@ class KVCache:
             patch(
                 "self.length = end", "pass", "if end > self.max_len", "self.length = end\n        if end > self.max_len"
             ),
-            says="A refused append was counted all the same: the length changes before the refusal.",
-            why="""Look first, then act. After a refusal the caller may go on with a shorter chunk, and it has to find the cache as it
-            was.""",
+            patch(
+                FULL,
+                """fits = self.max_len - start
+            self.keys[:, :, start:] = k.detach()[:, :, :fits]
+            self.values[:, :, start:] = v.detach()[:, :, :fits]
+            self.length = self.max_len
+            raise ValueError('full')""",
+            ),
+            says="""A refused append has changed the cache: its length, or some of its tokens; it should be refused whole, before anything
+            is written.""",
+            why="""Look first, then act: compare the length *after* the append with max_len. After a refusal the caller may go on with a
+            shorter chunk, and it has to find the cache as it was.""",
         ),
         "KC8": mistake(
             patch(
@@ -254,22 +278,16 @@ class KVCache:
             why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
             place) changes what the model remembers. Later chunks take new memory each time.""",
         ),
-        "KC10": mistake(
+        "KC10": (
             patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
-            says="Keys and values are exchanged.",
-            why="Both have one shape in a cache, so nothing raises: append(k, v) gives (keys, values).",
         ),
         "KC11": mistake(
             allocated("shape, device=device") + CARELESS,
-            says="dtype has no effect: the cache holds float32, whatever was asked for.",
-            why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of
-            the two raises.""",
-        ),
-        "KC12": mistake(
             allocated("shape, dtype=dtype") + CARELESS,
-            says="device has no effect: the memory is allocated on the default device.",
-            why="Keys that are made on a GPU have to stay there. A cache in the other memory costs a trip for every token.",
+            says="dtype or device has no effect: the memory holds float32, or lies on the default device, whatever was asked for.",
+            why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of the
+            two raises. Keys that are made on a GPU have to stay there: a cache in the other memory costs a trip for every token.""",
         ),
         "KC13": mistake(
             patch("return self.length", "return self.max_len"),
@@ -291,52 +309,11 @@ class KVCache:
             says="New tokens were put in front of the old ones; tokens should stay in the order in which they came.",
             why="The causal mask reads positions off the order: key j is the j-th token.",
         ),
-        "KC16": mistake(
-            patch(
-                "\n        ".join(TAKEN),
-                "self.shape, self.dtype, self.device = (shape, dtype, device)",
-                "start, end = (self.length, self.length + k.shape[2])",
-                """if self.length == 0:
-            self.keys = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
-            self.values = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
-        start, end = (self.length, self.length + k.shape[2])""",
-            )
-            + CARELESS,
-            says="The memory was allocated at the first append; it should be allocated when the cache is made.",
-            why="""Whether there is room is a question for the beginning. A server that finds out in the middle of an answer has to throw
-            that answer away.""",
-        ),
-        "KC17": mistake(
-            patch("self.length = end", "self.length += 1"),
-            patch("self.length = end", "self.length += 1") + both("{name}[:, :, :self.length]"),
-            says="The cache counts appends, not tokens: the two agree only while every chunk is a single token.",
-            why="After a prompt of 5 tokens the length is 1: the next token overwrites token 1, and only two tokens come back.",
-        ),
         "KC18": mistake(
             patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
             says="Keys and values share one memory: what is written second overwrites the first.",
             why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
             each.""",
-        ),
-        "KC19": mistake(
-            patch(FULL, "raise IndexError('full')"),
-            says="More than max_len tokens raised another exception; ValueError is the one that was asked for.",
-            why="""A caller who waits for ValueError does not catch an IndexError, nor what torch raises where sizes do not fit. An
-            `assert` raises AssertionError, and is left out under `python -O`.""",
-        ),
-        "KC20": mistake(
-            patch(
-                FULL,
-                """fits = self.max_len - start
-            self.keys[:, :, start:] = k.detach()[:, :, :fits]
-            self.values[:, :, start:] = v.detach()[:, :, :fits]
-            self.length = self.max_len
-            raise ValueError('full')""",
-            ),
-            says="Of a chunk that does not fit, some tokens were stored before the refusal; it should be refused whole, before anything is "
-            "written.",
-            why="""After a refusal the caller may go on with a shorter chunk, and it has to find the cache as it was. Compare the length
-            *after* the append with max_len first; then no token needs to be looked at alone.""",
         ),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }

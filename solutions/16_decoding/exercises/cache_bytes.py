@@ -53,35 +53,26 @@ class cache_bytes:
     mistakes = {
         "CB1": mistake(
             patch("2 * num_layers", "num_layers"),
-            says="Only keys or only values were counted; both should be.",
-            why="""The scores need every earlier key, and the weighted sum every earlier value. The queries of earlier tokens are
-            no longer needed: their rows are done.""",
+            patch("2 * num_layers", "3 * num_layers"),
+            says="Keys and values should be counted, two tensors: one of them is missing, or queries were counted as well.",
+            why="""The scores need every earlier key, and the weighted sum every earlier value. A query is asked once, by its own token;
+            no later token reads it.""",
         ),
         "CB2": mistake(
             patch("num_layers * ", ""),
-            says="One layer was counted; each should be, with keys and values of its own.",
-            why="""Each layer projects its own input. Nothing of layer 1's keys can be had from layer 0's.""",
-        ),
-        "CB3": mistake(
             patch(" * num_kv_heads", ""),
-            says="One head was counted; each KV head should be, with keys of its own.",
-            why="A token has num_kv_heads keys of d_head numbers in each layer, and as many values.",
-        ),
-        "CB4": mistake(
             patch(" * batch", ""),
-            says="batch was not counted: multiply by it, since each text has a cache of its own.",
-            why="Different texts have different keys. Serving 32 people at once takes 32 caches, and that is where memory goes.",
+            says="A factor is missing: each layer, each KV head and each text of the batch has keys and values of its own.",
+            why="""Each layer projects its own input, so nothing of layer 1's keys can be had from layer 0's. A token has num_kv_heads
+            keys of d_head numbers there. And different texts have different keys: serving 32 people at once takes 32 caches, and that is
+            where memory goes.""",
         ),
         "CB5": mistake(
             patch(" * bytes_per_number", ""),
-            says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
-            why="float16 and bfloat16 take two bytes a number, float32 takes four.",
-        ),
-        "CB6": mistake(
             patch("* bytes_per_number", "* 2"),
             patch("* bytes_per_number", "* 4"),
-            says="bytes_per_number has no effect: a size is written into the code.",
-            why="The same cache may hold numbers of 4 bytes, 2 or, where it is quantized, 1.",
+            says="bytes_per_number has no effect: numbers were counted, or a size is written into the code; multiply by bytes_per_number.",
+            why="float32 takes four bytes a number, float16 and bfloat16 take two, and a quantized cache one. The caller says which.",
         ),
         "CB7": mistake(
             patch("* t *", "* t * t *"),
@@ -89,36 +80,19 @@ class cache_bytes:
             says="The bytes grow with t², as the scores do; a cache should grow with t alone.",
             why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
         ),
-        "CB8": mistake(
-            patch(f"return {WHOLE}", f"return {WHOLE} / 1"),
-            patch(f"return {WHOLE}", f"return {WHOLE} * 1.0"),
-            says="A float came back; a whole number of bytes is expected.",
-            why="""Every factor is whole. A float is exact up to 2⁵³ only, and `torch.zeros(…)` takes no float for a size.""",
-        ),
+        "BY15": (patch(f"return {WHOLE}", f"return {WHOLE} / 1"), patch(f"return {WHOLE}", f"return {WHOLE} * 1.0")),
         "CB9": mistake(
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000.0"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
-            says="The result is in MB, MiB, GB or GiB; bytes are asked for.",
-            why="A function that is called cache_bytes gives bytes; the code that prints them chooses the unit.",
-        ),
-        "CB10": mistake(
-            patch("2 * num_layers", "3 * num_layers"),
-            says="Three tensors were counted; only keys and values should be, not queries.",
-            why="A query is asked once, by its own token. No later token reads it.",
-        ),
-        "CB11": mistake(
             patch(f"return {WHOLE}", f"return 8 * {WHOLE}"),
-            says="Bits were counted; bytes are asked for, and bytes_per_number is in bytes already.",
-            why="Widths of numbers are given in bits (float16), sizes of memory in bytes.",
+            says="The result is in another unit, such as bits, MB or GiB; bytes are asked for.",
+            why="""A function that is called cache_bytes gives bytes; the code that prints them chooses the unit. Widths of numbers are
+            given in bits (float16), but bytes_per_number is in bytes already.""",
         ),
-        "CB12": mistake(
-            patch("* d_head", "* num_kv_heads * d_head"),
-            says="num_kv_heads was counted twice.",
-            why="d_head is the width of one head. d_model = num_heads · d_head already holds all of them.",
-        ),
+        "GP16": patch("* d_head", "* num_kv_heads * d_head"),
         "CB13": mistake(
             patch("2 * num_layers", "num_layers", "t * batch", "t * (batch + 1)"),
             patch("2 * num_layers", "num_layers", "batch * bytes_per_number", "batch * (bytes_per_number + 1)"),

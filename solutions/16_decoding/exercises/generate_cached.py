@@ -99,13 +99,10 @@ class generate_cached:
         ),
         "GC2": mistake(
             *either("model(new, cache)", f"model(ids, {FRESH})", last=f"model(ids, {FRESH})"),
-            says="A new cache was made at each step, for the whole text: the ids are right, and nothing is saved.",
-            why="What the previous step's cache held is thrown away, and every key is computed again.",
-        ),
-        "GC3": mistake(
             *either("model(new, cache)", f"model(new, {FRESH})", last=f"model(new, {FRESH})"),
-            says="A new cache was made at each step, and the model forgets everything but the last token.",
-            why="The cache is what the model knows of the text. Make it once, before the loop.",
+            says="A new cache was made at each step; make it once, before the loop.",
+            why="""The cache is what the model knows of the text. With the last token alone, a model with a new cache has forgotten
+            everything else. With the whole text the ids are right, and nothing is saved: every key is computed again.""",
         ),
         "GC4": mistake(
             *either(
@@ -130,51 +127,24 @@ class generate_cached:
             says="Only the last token of the prompt was fed; the whole prompt should go in.",
             why="The cache is empty at first. It learns of the prompt by being fed the prompt.",
         ),
-        "GC7": mistake(
-            patch("logits[:, -1]", "logits[:, 0]"),
-            says="The logits of the first position were used; take those of the last, which knows the whole prompt.",
-            why="From the second step on there is one position, and both are the same. So only the first new token goes wrong, and with it "
-            "all that follow.",
-        ),
-        "GC8": mistake(
-            *either("torch.no_grad()", "torch.enable_grad()"),
-            says="A graph was built: put every call of the model under torch.no_grad().",
-            why="""A text is never differentiated. With the graph, keys in a cache hold on to everything they were computed from, and
-            memory grows with every token by far more than the cache.""",
-        ),
-        "GC9": mistake(
-            patch(CACHE, f"model.eval()\n        {CACHE}"),
-            patch(CACHE, f"model.train()\n        {CACHE}"),
-            says="The model's mode was changed; it should be left as it was.",
-            why="A sample in the middle of training must not switch anything off for the steps after it.",
-        ),
-        "GC10": mistake(
+        "CM50": patch("logits[:, -1]", "logits[:, 0]"),
+        "CM43": (*either("torch.no_grad()", "torch.enable_grad()"),),
+        "CM42": (patch(CACHE, f"model.eval()\n        {CACHE}"), patch(CACHE, f"model.train()\n        {CACHE}")),
+        "CM54": (
             *(
                 patch("return ids", f"return ids[:, {start}:]")
                 for start in ("ids.shape[1] - max_new_tokens", "-max_new_tokens")
             ),
-            says="Only the new tokens were returned; the given ones should come first.",
-            why="What is asked for is (B, T + max_new_tokens).",
-        ),
-        "GC11": mistake(
-            patch(", keepdim=True", ""),
-            says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
-            why="`argmax(dim=-1)` of (B, V) leaves one number a row. The model, too, wants (B, 1).",
-        ),
-        "GC12": mistake(
-            patch(NEXT, "new = torch.multinomial(torch.softmax(logits[:, -1], dim=-1), 1)"),
-            says="The tokens were drawn; the likeliest one should be taken.",
-            why="Greedy text is the same each time, so that two ways of computing it can be compared token for token.",
         ),
         "GC13": mistake(
             *either(LOOP, "for _ in range(max_new_tokens + 1):"),
-            says="One token too many was written: the prompt's call already gives the first one.",
-            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens.",
-        ),
-        "GC14": mistake(
             *either(LOOP, "for _ in range(max_new_tokens - 1):"),
-            says="One token too few was written: the last prediction should be appended, too, even if it is never fed.",
-            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens.",
+            patch(LOOP, "for _ in range(max(max_new_tokens, 1)):"),
+            says="""One token too many or too few was written: max_new_tokens tokens should be, the first from the prompt's call, the last
+            never fed.""",
+            why="""N new tokens need N predictions: one from the prompt and N − 1 from new tokens. The last prediction is appended, too,
+            even if it is never fed. Where the prompt has a call of its own before the loop, that call gives the first token also where
+            none was asked for: with max_new_tokens = 0 the prompt alone should come back.""",
         ),
         "GC15": mistake(
             *(
@@ -193,17 +163,22 @@ class generate_cached:
         "GC17": mistake(
             patch(NEXT, "new = logits[:, -1].argmin(dim=-1, keepdim=True)"),
             patch(NEXT, "new = logits[:, -1].softmax(dim=0).argmax(dim=-1, keepdim=True)"),
-            says="A token other than the likeliest was taken: use argmax of the logits, over the vocabulary.",
-            why="Softmax over the vocabulary changes no order; over the batch it does, and argmin takes the unlikeliest.",
+            patch(NEXT, "new = torch.multinomial(torch.softmax(logits[:, -1], dim=-1), 1)"),
+            says="A token other than the likeliest was taken, drawn or by another rule; use argmax of the logits, over the vocabulary.",
+            why="""Greedy text is the same each time, so that two ways of computing it can be compared token for token. Softmax over the
+            vocabulary changes no order; over the batch it does, and argmin takes the unlikeliest.""",
         ),
         "GC18": mistake(
             *(
                 patch("argmax(dim=-1, keepdim=True)", f"argmax(){shaped}")
                 for shaped in ("", ".expand(ids.shape[0], 1)", ".view(1, 1)")
             ),
-            says="argmax without `dim` looked for the largest logit of all texts together; take one index for each text: dim=-1.",
-            why="""Without `dim` the (B, V) logits are read as one long row of B · V numbers, and what comes back is one place in it: a
-            tensor without axes, and from the second text on a number above every id. `argmax(dim=-1, keepdim=True)` gives (B, 1).""",
+            patch(", keepdim=True", ""),
+            says="""argmax lost an axis or looked through all texts together; `argmax(dim=-1, keepdim=True)` gives one id for each text,
+            (B, 1).""",
+            why="""`argmax(dim=-1)` of (B, V) leaves one number a row, (B,), and ids can be joined with (B, 1) only; the model, too, wants
+            (B, 1). Without `dim` the logits are read as one long row of B · V numbers, and what comes back is one place in it: from the
+            second text on a number above every id.""",
         ),
         "GC20": mistake(
             patch("ids = torch.cat([ids, new], dim=1)", "ids.set_(torch.cat([ids, new], dim=1))"),
@@ -211,11 +186,5 @@ class generate_cached:
             why="""A tensor that is changed in place changes for everyone who holds it: the caller's prompt then has the new tokens
             as well, and a second call begins where the first one ended. `torch.cat` makes a new tensor; give it a name of your
             own.""",
-        ),
-        "GC19": mistake(
-            patch(LOOP, "for _ in range(max(max_new_tokens, 1)):"),
-            says="The token after the prompt was appended in any case; with max_new_tokens = 0 the prompt alone should come back.",
-            why="""Where the prompt has a call of its own before the loop, that call gives the first new token, also where none was asked
-            for. Ask before it, or let one loop do both.""",
         ),
     }

@@ -115,27 +115,15 @@ class grouped_query_attention:
             tokens several times and lacks the others.""",
             issue="PrimeIntellect-ai/prime-rl#2681",
         ),
-        "GH2": mistake(
+        "GH2": (
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
             shared("{x}[:, (torch.arange(heads) // kv_heads).clamp_max(kv_heads - 1)]"),
-            says="The heads' numbers were divided by the number of KV heads; divide by the number of query heads that share one.",
-            why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3
-            the groups are pairs, and h // 3 makes triples.""",
-            issue="PSAL-POSTECH/ONNXim#33",
         ),
-        "GH3": mistake(
+        "GH3": (
             shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
             shared("{x}.mean(dim=1, keepdim=True).expand(-1, heads, -1, -1)"),
-            says="All query heads read the same keys and values; each group should have a KV head of its own.",
-            why="""One for all is multi-query attention (Shazeer 2019), the case H_kv = 1. Groups keep some difference between the
-            heads (Ainslie et al. 2023).""",
         ),
-        "GH4": mistake(
-            patch(V, "v = v.repeat(1, group, 1, 1)"),
-            patch(K, "k = k.repeat(1, group, 1, 1)"),
-            says="Keys and values were repeated in different orders; a query head should take both from the same KV head.",
-            why="Weights found with one KV head's keys are meant for that head's values, not for another head's.",
-        ),
+        "GH4": (patch(V, "v = v.repeat(1, group, 1, 1)"), patch(K, "k = k.repeat(1, group, 1, 1)")),
         "GH5": mistake(
             patch(UNEVEN, "pass"),
             says="A number of query heads that the KV heads do not divide is not refused with ValueError.",
@@ -180,11 +168,7 @@ class grouped_query_attention:
             why="""Queries are not kept, so nothing is saved by having fewer. What a group shares is what it looks at, and each head
             still asks its own question.""",
         ),
-        "GH12": mistake(
-            patch("if causal:", "if False:"),
-            says="The causal mask is never applied: each query sees its future, too.",
-            why="Row i is query i, at position i + T_k − T_q. Keys after that position are hidden before softmax.",
-        ),
+        "MK13": patch("if causal:", "if False:"),
         "MK14": patch(".tril(t_k - t_q)", ".tril()"),
         "MK7": patch(".tril(t_k - t_q)", ".tril(t_k - t_q - 1)"),
         "MK8": patch(".tril(t_k - t_q)", ".tril(t_k - t_q + 1)"),
@@ -203,10 +187,6 @@ class grouped_query_attention:
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         **scale_mistakes(),
         "SD4": patch("q.shape[-1])", "q.shape[1])"),
-        "GH11": mistake(
-            patch(RETURN, "return (weights @ v).detach()"),
-            says="The output is cut from its graph: nothing before it can be trained.",
-            why="detach and .data belong around what is measured or kept in a cache, not around what is computed of q, k and v.",
-        ),
+        "MU19": patch(RETURN, "return (weights @ v).detach()"),
         "BW3": patch("torch.softmax(scores,", "torch.softmax(scores.detach(),"),
     }

@@ -47,20 +47,14 @@ class window_mask:
     )
 
     mistakes = {
-        "SW1": patch("p - j < window", "p - j <= window"),
-        "WM1": mistake(
+        "SW1": (
+            patch("p - j < window", "p - j <= window"),
             patch("p - j < window", "p - j < window - 1"),
             patch("p - j < window", "p - j < max(window - 1, 1)"),
-            says="The window holds one token too few; it should be the token itself and window − 1 before it.",
-            why="""p − j counts how far back key j lies: 0 is the token itself. A window of 1 has that one alone, and p − j < 1 keeps
-            it.""",
+            patch("p - j < window", "p - j < (window + 1) // 2"),
+            patch("p - j < window", "p - j <= window // 2"),
         ),
         "MK14": patch("[:, None] + t_k - t_q", "[:, None]"),
-        "WM2": mistake(
-            patch("+ t_k - t_q", "+ t_q - t_k"),
-            says="The positions were shifted the wrong way, by t_q − t_k; t_k − t_q is expected.",
-            why="With 6 keys and 2 queries, the queries are at positions 4 and 5: i + 6 − 2.",
-        ),
         "WM3": mistake(
             patch("(j <= p) & ", ""),
             patch(MASK, "(torch.abs(p - j) < window) | (j < sinks)"),
@@ -76,26 +70,21 @@ class window_mask:
         ),
         "WM5": mistake(
             patch(" | (j < sinks)", ""),
-            says="The sinks were left out; the first tokens should stay visible outside the window.",
-            why="""Trained models put much of their weight on the first tokens, whatever they say. Once these fall out of the
-            window, the weight has to go somewhere else, and the text falls apart (Xiao et al. 2024).""",
-        ),
-        "WM6": mistake(
-            patch("j < sinks", "j <= sinks"),
-            says="There is one sink too many: only keys 0 to sinks − 1 should be sinks.",
-            why="Keys are counted from 0, so `sinks` keys are those with j < sinks. With sinks = 0 there is none.",
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j >= sinks)"),
+            says="The sinks were left out or hidden; the first tokens should stay visible, however far back.",
+            why="""Trained models put much of their weight on the first tokens, whatever they say: a place where weight may go when
+            nothing in the window deserves it. Once these fall out of the window, the weight has to go somewhere else, and the text falls
+            apart (Xiao et al. 2024).""",
         ),
         "WM7": mistake(
             patch("p - j < window", "p - j < window - sinks"),
             patch("p - j < window", "p - j < max(window - sinks, 1)"),
-            says="The sinks were taken out of the window; they should come on top of it.",
-            why="""Some caches of fixed size share their places between sinks and recent tokens. Here the window is what is recent,
-            and the sinks are seen besides.""",
-        ),
-        "WM8": mistake(
-            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j >= sinks)"),
-            says="The sinks were hidden; they should stay visible, however far back.",
-            why="A sink is a place where weight may go when nothing in the window deserves it.",
+            patch("(p - j < window) | (j < sinks)", "(p - j < window + sinks)"),
+            says="""The sinks made the window shorter or longer; it should stay as it is, and the first tokens be seen besides, however
+            far back.""",
+            why="""Some caches of fixed size share their places between sinks and recent tokens. Here the window is what is recent, and
+            the sinks come on top of it. For short texts a longer window looks the same; a sink stays visible when thousands of tokens lie
+            in between.""",
         ),
         "WM14": mistake(
             patch("(p - j < window) | (j < sinks)", "(p - j < window) & ((j < sinks) | (sinks == 0))"),
@@ -106,19 +95,22 @@ class window_mask:
         ),
         "WM9": mistake(
             patch("j < sinks", "j >= t_k - sinks"),
-            says="The last keys were taken for sinks; the first ones should be.",
-            why="The last keys are in the window anyway. What falls out of it first is the beginning of the text.",
+            patch("j < sinks", "j <= sinks"),
+            patch("j < sinks", "p < sinks"),
+            says="""Other tokens were taken for sinks: one key more, the last keys, or the first queries; sinks are the keys j < sinks,
+            for every later query.""",
+            why="""Keys are counted from 0, so `sinks` keys are those with j < sinks; with sinks = 0 there is none. The last keys are in
+            the window anyway: what falls out of it first is the beginning of the text. And `p < sinks` is a condition on rows, `j <
+            sinks` one on columns: query 100 should still see key 0.""",
         ),
         "MK1": patch(f"return {MASK}", f"return ~({MASK})"),
         "MK7": patch("(j <= p) &", "(j < p) &"),
         "MK8": patch("(j <= p) &", "(j <= p + 1) &"),
-        "WM13": mistake(
+        "MA2": (
             *(patch(f"return {MASK}", f"return ({MASK}).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(f"return {MASK}", f"return torch.zeros(t_q, t_k).masked_fill(~({MASK}), -torch.inf)"),
-            says="The mask was made of numbers; a boolean one was asked for, True where attention is allowed.",
-            why="A boolean mask says only what it means, and works with `masked_fill`, `where` and torch's own operator.",
         ),
-        "WM10": mistake(
+        "MA20": (
             patch(
                 "p = torch.arange(t_q)[:, None]",
                 "p = torch.arange(t_q)[None, :]",
@@ -126,8 +118,6 @@ class window_mask:
                 "j = torch.arange(t_k)[:, None]",
             ),
             patch(f"return {MASK}", f"return ({MASK}).mT"),
-            says="Rows and columns were exchanged; row i should belong to query i, column j to key j, so that the shape is (t_q, t_k).",
-            why="Scores have a row for each query, and the mask lies on them.",
         ),
         "WM11": mistake(
             patch("p - j < window", "t_k - j <= window"),
@@ -135,41 +125,21 @@ class window_mask:
             says="The window was counted from the last key for every query; each query should have a window of its own.",
             why="""For a single new query the two are the same. In a prefill each query looks back from its own position.""",
         ),
-        "WM12": mistake(
-            patch("(p - j < window) | (j < sinks)", "(p - j < window + sinks)"),
-            says="The sinks were used to lengthen the window; they should be the first tokens of the text, however far back.",
-            why="For short texts the two look alike. A sink stays visible when thousands of tokens lie in between.",
-        ),
         "WM15": mistake(
             patch("+ t_k - t_q", "+ t_k - t_q - 1"),
             patch("+ t_k - t_q", "+ t_k - t_q + 1"),
             patch("+ t_k - t_q", "+ 2 * (t_k - t_q)"),
-            says="The queries' positions are shifted too little or too far; query i should be at i + t_k − t_q.",
-            why="""The last of t_q queries, i = t_q − 1, is at the last of t_k positions, t_k − 1. A place too early, a query does not see
-            itself; a place too late, or with t_k − t_q added twice, it sees keys that come after it.""",
-        ),
-        "WM16": mistake(
+            patch("+ t_k - t_q", "+ t_q - t_k"),
             patch("p - j < window", "p - (t_k - t_q) - j < window"),
-            says="The window was counted from the query's number i; it should be counted from its position, i + t_k − t_q.",
-            why="""With 6 keys and 2 queries, query 0 is at position 4. A window that is counted from 0 then reaches back over the whole
-            text: i − j is at most 1, whatever the key.""",
-        ),
-        "WM17": mistake(
-            patch("j < sinks", "p < sinks"),
-            says="The first queries were let see all of their past; sinks are the first *keys*, which every later query should see.",
-            why="`p < sinks` is a condition on rows, `j < sinks` one on columns. Query 100 should still see key 0.",
+            says="Query i should be at position i + t_k − t_q, for the causal mask as for the window; another shift was used, or none.",
+            why="""With 6 keys and 2 queries, the queries are at positions 4 and 5: the last of them is at the last position. A place too
+            early, a query does not see itself; a place too late, or with t_k − t_q added twice, it sees keys that come after it. A window
+            that is counted from the query's number i reaches back over the whole text: i − j is at most 1, whatever the key.""",
         ),
         "WM18": mistake(
             patch("p - j < window", "p // window == j // window"),
             says="The text was cut into blocks of `window` tokens; the window should slide, so that it ends at each query.",
             why="""In blocks of 3 the token at position 3 sees itself alone, and the one at position 5 three tokens. A window of 3
             gives both the last three: p − j < 3.""",
-        ),
-        "WM19": mistake(
-            patch("p - j < window", "p - j < (window + 1) // 2"),
-            patch("p - j < window", "p - j <= window // 2"),
-            says="Half a window was looked back; all `window` tokens should lie at the query's position and before it.",
-            why="A window around a token, half of it on each side, suits an encoder. With a causal mask the other half would be the "
-            "future.",
         ),
     }

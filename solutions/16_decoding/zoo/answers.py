@@ -22,16 +22,16 @@ WRONG = {
     "cache_bytes": [
         ("CB1", _BYTES.replace("2 * num_kv", "num_kv")),
         ("CB2", _BYTES.replace("num_layers * batch", "batch")),
-        ("CB3", _BYTES.replace("num_kv_heads * d_head", "d_head")),
-        ("CB4", _BYTES.replace("* batch", "")),
+        ("CB2", _BYTES.replace("num_kv_heads * d_head", "d_head")),
+        ("CB2", _BYTES.replace("* batch", "")),
         ("CB5", _BYTES.replace(" * bytes_per_number", "")),
-        ("CB6", _BYTES.replace("* bytes_per_number", "* 2")),
+        ("CB5", _BYTES.replace("* bytes_per_number", "* 2")),
         ("CB7", _BYTES.replace("* t *", "* t ** 2 *")),
-        ("CB8", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
+        ("BY15", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
         ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
-        ("CB10", _BYTES.replace("= 2 * num", "= 3 * num")),
-        ("CB11", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
-        ("CB12", _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
+        ("CB1", _BYTES.replace("= 2 * num", "= 3 * num")),
+        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
+        ("GP16", _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
         (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
         (None, _BYTES.replace("batch=1", "batch=8")),
         (None, _BYTES.replace("d_head\n", "(d_head + num_kv_heads)\n")),
@@ -254,9 +254,9 @@ WRONG["KVCache"] = [
         _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', ""),
     ),
     ("KC5", _CACHE.replace("if self.pos + n > self", "if self.pos > self")),
-    ("KC19", _CACHE.replace("raise ValueError", "raise IndexError")),
+    ("KC5", _CACHE.replace("raise ValueError", "raise IndexError")),
     (
-        "KC19",
+        "KC5",
         _CACHE.replace(
             '        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
             '        assert self.pos + n <= self.k.size(-2), "cache full"\n',
@@ -286,7 +286,7 @@ WRONG["KVCache"] = [
         .replace("+ n] = w\n", "+ n] = v\n"),
     ),
     ("KC11", _TOGETHER.replace("dtype=dtype, ", "")),
-    ("KC12", _TOGETHER.replace(", device=device)", ")")),
+    ("KC11", _TOGETHER.replace(", device=device)", ")")),
     ("KC13", _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
     (
         "KC14",
@@ -296,7 +296,7 @@ WRONG["KVCache"] = [
         ),
     ),
     (
-        "KC17",
+        "KC2",
         _CACHE.replace("self.pos += n", "self.pos += 1").replace(
             "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
             "return self.k[:, :, :self.pos - 1 + n], self.v[:, :, :self.pos - 1 + n]",
@@ -317,7 +317,7 @@ WRONG["KVCache"] = [
         .replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v"),
     ),
     (
-        "KC16",
+        "KC1",
         _CACHE.replace(
             "        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n"
             "        self.v = torch.empty_like(self.k)\n",
@@ -493,8 +493,8 @@ WRONG["grouped_query_attention"] = [
     ("GH8", _GQA.replace("if causal:", "if True:")),
     ("GH9", _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
     ("GH10", _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
-    ("GH11", _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
-    ("GH12", _LOOPED.replace("if causal:", "if causal and False:")),
+    ("MU19", _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
+    ("MK13", _LOOPED.replace("if causal:", "if causal and False:")),
     ("MK14", _GQA.replace("i + (S - T)", "i")),
     ("MK8", _GQA.replace("j > i + (S - T)", "j > i + (S - T) + 1")),
     ("MK3", _GQA.replace('float("-inf")', "0.0")),
@@ -570,10 +570,10 @@ RIGHT["window_mask"] = [
 WRONG["window_mask"] = [
     ("SW1", _WINDOW.replace("< window", "<= window")),
     ("SW1", _ROWS.replace("p - window + 1)", "p - window)")),
-    ("WM1", _ROWS.replace("p - window + 1)", "min(p, p - window + 2))")),
+    ("SW1", _ROWS.replace("p - window + 1)", "min(p, p - window + 2))")),
     ("MK14", _WINDOW.replace("torch.arange(t_k - t_q, t_k)", "torch.arange(t_q)")),
     (
-        "WM2",
+        "WM15",
         _ROWS.replace("p = t_k - t_q + i", "p = t_q - t_k + i")
         .replace("mask[i, max(0, p - window + 1):p + 1] = True", "mask[i, max(0, p - window + 1):max(0, p + 1)] = True")
         .replace("min(sinks, p + 1)", "max(0, min(sinks, p + 1))"),
@@ -582,17 +582,17 @@ WRONG["window_mask"] = [
     ("WM4", _WINDOW.replace("causal & (near | sink)", "(causal & near) | sink")),
     ("WM4", _ROWS.replace("min(sinks, p + 1)", "sinks")),
     ("WM5", _WINDOW.replace("(near | sink)", "near")),
-    ("WM6", _WINDOW.replace("j < sinks", "j <= sinks")),
+    ("WM9", _WINDOW.replace("j < sinks", "j <= sinks")),
     ("WM7", _WINDOW.replace("< window", "< window - sinks")),
-    ("WM8", _WINDOW.replace("(near | sink)", "near & ~sink")),
+    ("WM5", _WINDOW.replace("(near | sink)", "near & ~sink")),
     ("WM9", _WINDOW.replace("j < sinks", "j >= t_k - sinks")),
     ("MK1", _WINDOW.replace("return causal & (near | sink)", "return ~(causal & (near | sink))")),
     ("MK7", _WINDOW.replace("j <= i", "j < i")),
     ("MK8", _WINDOW.replace("j <= i", "j <= i + 1")),
-    ("WM13", _ROWS.replace(", dtype=torch.bool", "")),
-    ("WM10", _WINDOW.replace("return causal & (near | sink)", "return (causal & (near | sink)).T")),
+    ("MA2", _ROWS.replace(", dtype=torch.bool", "")),
+    ("MA20", _WINDOW.replace("return causal & (near | sink)", "return (causal & (near | sink)).T")),
     ("WM11", _WINDOW.replace("near = i - j < window", "near = j >= t_k - window")),
-    ("WM12", _WINDOW.replace("(near | sink)", "(i - j < window + sinks)")),
+    ("WM7", _WINDOW.replace("(near | sink)", "(i - j < window + sinks)")),
     (None, _WINDOW.replace("(near | sink)", "(near & sink)")),
     (None, _WINDOW.replace("i - j < window", "(i - j).abs() < window // 2")),
     (None, _WINDOW.replace("(near | sink)", "(near ^ sink)")),
@@ -711,7 +711,7 @@ RIGHT["generate_cached"] = [
 WRONG["generate_cached"] = [
     ("GC1", _WRITE.replace("model(fed, cache)", "model(out, cache)")),
     ("GC2", _WRITE.replace("model(fed, cache)", "model(out, model.new_cache(len(ids)))")),
-    ("GC3", _WRITE.replace("model(fed, cache)", "model(fed, model.new_cache(len(ids)))")),
+    ("GC2", _WRITE.replace("model(fed, cache)", "model(fed, model.new_cache(len(ids)))")),
     (
         "GC4",
         _WRITE.replace(
@@ -728,14 +728,14 @@ WRONG["generate_cached"] = [
         ),
     ),
     ("GC6", _WRITE.replace("out, fed = ids, ids", "out, fed = ids, ids[:, -1:]")),
-    ("GC7", _WRITE.replace("cache)[:, -1]", "cache)[:, 0]")),
-    ("GC8", _WRITE.replace("torch.no_grad()", "torch.enable_grad()")),
-    ("GC9", _WRITE.replace("    cache =", "    model.eval()\n    cache =")),
-    ("GC9", _WRITE.replace("    return out", "    model.train()\n    return out")),
-    ("GC10", _WRITE.replace("return out", "return out[:, ids.shape[1]:]")),
-    ("GC11", _WRITE.replace("argmax(-1, keepdim=True)", "argmax(-1)")),
+    ("CM50", _WRITE.replace("cache)[:, -1]", "cache)[:, 0]")),
+    ("CM43", _WRITE.replace("torch.no_grad()", "torch.enable_grad()")),
+    ("CM42", _WRITE.replace("    cache =", "    model.eval()\n    cache =")),
+    ("CM42", _WRITE.replace("    return out", "    model.train()\n    return out")),
+    ("CM54", _WRITE.replace("return out", "return out[:, ids.shape[1]:]")),
+    ("GC18", _WRITE.replace("argmax(-1, keepdim=True)", "argmax(-1)")),
     (
-        "GC12",
+        "GC17",
         _WRITE.replace(
             "model(fed, cache)[:, -1].argmax(-1, keepdim=True)",
             "torch.multinomial(model(fed, cache)[:, -1].softmax(-1), 1)",
@@ -747,13 +747,13 @@ WRONG["generate_cached"] = [
         .replace("T + max_new_tokens - 1)", "T + max_new_tokens)")
         .replace("    if max_new_tokens == 0:\n        return out\n", ""),
     ),
-    ("GC14", _WRITE.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
+    ("GC13", _WRITE.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
     ("GC15", _WRITE.replace("new_cache(ids.shape[0])", "new_cache(1)")),
     ("GC16", _WRITE.replace("            out =", "            fed = fed[:1].repeat(len(ids), 1)\n            out =")),
     ("GC17", _WRITE.replace("argmax", "argmin")),
     ("GC1", _LAST.replace("model(token, cache)", "model(text, cache)")),
     ("GC2", _LAST.replace("model(token, cache)", "model(text, model.new_cache(len(ids)))")),
-    ("GC3", _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
+    ("GC2", _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
     (
         "GC4",
         _LAST.replace(
@@ -763,10 +763,10 @@ WRONG["generate_cached"] = [
     ),
     ("GC5", _LAST.replace("logits = model(ids, cache)", "model(ids, cache)\n    logits = model(ids[:, -1:], cache)")),
     ("GC6", _LAST.replace("logits = model(ids, cache)", "logits = model(ids[:, -1:], cache)")),
-    ("GC8", _LAST.replace("@torch.no_grad()\n", "")),
-    ("GC10", _LAST.replace("return text", "return text[:, -max_new_tokens:]")),
+    ("CM43", _LAST.replace("@torch.no_grad()\n", "")),
+    ("CM54", _LAST.replace("return text", "return text[:, -max_new_tokens:]")),
     ("GC13", _LAST.replace("range(max_new_tokens)", "range(max_new_tokens + 1)")),
-    ("GC14", _LAST.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
+    ("GC13", _LAST.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
     ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(1)")),
     ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(ids.shape[1])")),
     ("GC18", _LAST.replace("argmax(dim=-1, keepdim=True)", "argmax()")),
@@ -824,7 +824,7 @@ WRONG["generate_cached"] = [
 
 WRONG["KVCache"] += [
     (
-        "KC17",
+        "KC2",
         """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
         self.keys = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
@@ -860,7 +860,7 @@ WRONG["window_mask"] += [
 
 WRONG["window_mask"] += [
     (
-        "WM16",
+        "WM15",
         """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)
@@ -868,7 +868,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        "WM17",
+        "WM9",
         """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)
@@ -884,7 +884,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        "WM19",
+        "SW1",
         """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)
@@ -903,7 +903,7 @@ WRONG["window_mask"] += [
 
 WRONG["KVCache"] += [
     (
-        "KC20",
+        "KC7",
         """class KVCache:
     def __init__(
         self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
@@ -1104,4 +1104,97 @@ WRONG["generate_cached"] += [
     return ids
 """,
     )
+]
+
+WRONG["window_mask"] += [
+    (
+        "SW1",
+        """def window_mask(t_q, t_k, window, sinks=0):
+    rows = []
+    for i in range(t_q):
+        p = i + t_k - t_q
+        rows.append([j <= p and (p - j < window - 1 or j < sinks) for j in range(t_k)])
+    return torch.tensor(rows)
+""",
+    ),
+    (
+        "WM9",
+        """def window_mask(t_q, t_k, window, sinks=0):
+    rows = []
+    for i in range(t_q):
+        p = i + t_k - t_q
+        rows.append([j <= p and (p - j < window or j <= sinks) for j in range(t_k)])
+    return torch.tensor(rows)
+""",
+    ),
+    (
+        "WM5",
+        """def window_mask(t_q, t_k, window, sinks=0):
+    rows = []
+    for i in range(t_q):
+        p = i + t_k - t_q
+        rows.append([j <= p and (p - j < window and j >= sinks) for j in range(t_k)])
+    return torch.tensor(rows)
+""",
+    ),
+    (
+        "WM7",
+        """def window_mask(t_q, t_k, window, sinks=0):
+    rows = []
+    for i in range(t_q):
+        p = i + t_k - t_q
+        rows.append([j <= p and (p - j < window + sinks) for j in range(t_k)])
+    return torch.tensor(rows)
+""",
+    ),
+]
+
+WRONG["KVCache"] += [
+    (
+        "KC11",
+        """class KVCache:
+    def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
+        self.both = torch.zeros(2, batch, num_kv_heads, max_len, d_head, dtype=dtype)
+        self.used, self.most = 0, max_len
+
+    def append(self, k, v):
+        last = self.used + k.size(2)
+        if last > self.most:
+            raise ValueError("full")
+        for half, new in enumerate((k, v)):
+            self.both[half, :, :, self.used:last].copy_(new)
+        self.used = last
+        return self.both[0, :, :, :last], self.both[1, :, :, :last]
+
+    def __len__(self):
+        return self.used
+""",
+    )
+]
+
+WRONG["generate_cached"] += [
+    (
+        "GC2",
+        """def generate_cached(model, ids, max_new_tokens):
+    memory = model.new_cache(len(ids))
+    columns, fresh = [ids], ids
+    while len(columns) <= max_new_tokens:
+        with torch.no_grad():
+            fresh = model(fresh, model.new_cache(len(ids)))[:, -1:].argmax(2)
+        columns.append(fresh)
+    return torch.cat(columns, 1)
+""",
+    ),
+    (
+        "GC13",
+        """def generate_cached(model, ids, max_new_tokens):
+    memory = model.new_cache(len(ids))
+    columns, fresh = [ids], ids
+    while len(columns) < max_new_tokens:
+        with torch.no_grad():
+            fresh = model(fresh, memory)[:, -1:].argmax(2)
+        columns.append(fresh)
+    return torch.cat(columns, 1)
+""",
+    ),
 ]

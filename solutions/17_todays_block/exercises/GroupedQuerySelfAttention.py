@@ -204,11 +204,9 @@ class GroupedQuerySelfAttention:
 
     mistakes = {
         "GQ1": patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat(1, shared, 1, 1))"),
-        "TB41": mistake(
+        "GH4": (
             patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
             patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
-            says="Keys and values were repeated in different orders: a query weighs one head's keys and reads another head's values.",
-            why="""`repeat` gives heads 0 1 0 1, `repeat_interleave` 0 0 1 1. Whatever the order, k and v need the same.""",
         ),
         "TB42": mistake(
             patch(TURN, "pass"),
@@ -219,9 +217,16 @@ class GroupedQuerySelfAttention:
         "TB43": mistake(
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
-            says="Only one of queries and keys was rotated; the angle between them should depend on the distance.",
-            why="""A query at position i is turned by i steps and a key at j by j steps, so the angle between them depends on i − j
-            alone. If only one of them is turned, the score depends on that one's position, not on the distance.""",
+            patch(TURN, f"{TURN}\n        q = apply_rope(q, positions, self.base)"),
+            patch(TURN, f"{TURN}\n        k = apply_rope(k, positions, self.base)"),
+            patch(
+                TURN,
+                f"{TURN}\n        q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))",
+            ),
+            says="Queries and keys should each be rotated once; one of them was not rotated, or was rotated twice.",
+            why="""A query at position i is turned by i steps and a key at j by j steps, so the angle between them depends on i − j alone.
+            If only one of them is turned, the score depends on that one's position, and if one is turned twice, on 2i − j. If both are
+            turned twice, every distance looks twice as long.""",
         ),
         "TB44": mistake(
             patch(TURN, f"{TURN}\n        v = apply_rope(v, positions, self.base)"),
@@ -233,23 +238,11 @@ class GroupedQuerySelfAttention:
             patch(", self.base), apply", "), apply", "apply_rope(k, positions, self.base)", "apply_rope(k, positions)"),
             patch(", self.base), apply", "), apply"),
             patch("apply_rope(k, positions, self.base)", "apply_rope(k, positions)"),
-            says="base should reach the rotation of queries and of keys; without it `apply_rope` takes its default of 10,000.",
+            says="""base should reach the rotation of queries and of keys, through every part that is built; without it `apply_rope` takes
+            10,000.""",
             why="""The base sets how slowly the slowest pair turns: 10,000 in the first Llama, 500,000 in Llama 3, 100,000 in SmolLM2.
             With the wrong one, near tokens still come out about right and far ones do not.""",
             issue="google-deepmind/penzai#102",
-        ),
-        "TB46": mistake(
-            patch(
-                HEADS,
-                "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
-                TURN,
-                "positions = torch.arange(q.shape[2])\n        q = apply_rope(q, positions, self.base)\n"
-                "        k = apply_rope(k, torch.arange(k.shape[2]), self.base)\n"
-                "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))",
-            ),
-            says="The heads were rotated by their own number; the tokens should be rotated by their position.",
-            why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis counts the heads: head 0 is not
-            rotated at all, and no token knows where it stands.""",
         ),
         "TB81": mistake(
             patch(
@@ -268,10 +261,18 @@ class GroupedQuerySelfAttention:
                 "is_causal=True",
                 "is_causal=True, enable_gqa=True",
             ),
+            patch(
+                HEADS,
+                "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
+                TURN,
+                "positions = torch.arange(q.shape[2])\n        q = apply_rope(q, positions, self.base)\n"
+                "        k = apply_rope(k, torch.arange(k.shape[2]), self.base)\n"
+                "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))",
+            ),
             says="Queries and keys were rotated before the transpose, along their heads; transpose first, then rotate along the tokens.",
-            why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis holds the heads, and there are T
-            positions: the two lengths do not fit. Where T happens to equal num_heads nothing raises, and each head is rotated by
-            its own number.""",
+            why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis holds the heads, and each head
+            is rotated by its own number: head 0 is not rotated at all, and no token knows where it stands. Where T positions are asked
+            for, the two lengths do not fit, and nothing raises only where T happens to equal num_heads.""",
         ),
         "TB47": mistake(
             patch(TURN, PER_MODEL),
@@ -298,12 +299,7 @@ class GroupedQuerySelfAttention:
         "SD3": scaled("x.shape[-1] ** -0.5"),
         "SD4": scaled("self.num_heads ** -0.5"),
         "SD5": scaled("self.d_head ** 0.5"),
-        "TB49": mistake(
-            patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
-            says="The heads' output was divided by √d_head; leave it, since the operator has scaled the scores already.",
-            why="""`F.scaled_dot_product_attention` divides the scores by √d_head unless it is told otherwise. What comes back is a weighted
-            mean of values, and nothing more is due.""",
-        ),
+        "GP51": patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
         "MH1": patch(
             HEADS,
             HEADS.replace(
@@ -311,37 +307,22 @@ class GroupedQuerySelfAttention:
             ),
         ),
         "MH2": patch("heads.transpose(1, 2).flatten(2)", "heads.reshape(x.shape)"),
-        "TB50": mistake(
-            patch("self.w_o(merged)", "merged"),
-            says="The output projection w_o is not applied.",
-            why="""Merged heads lie side by side. w_o mixes them; without it, what one head found never reaches another's numbers.""",
-        ),
+        "MU2": patch("self.w_o(merged)", "merged"),
         "TB51": mistake(
             patch(UNEVEN, ""),
             patch(UNEVEN, "", ODD, ""),
-            says="A d_model that num_heads does not divide is not refused with ValueError when the module is built.",
-            why="""`d_model // num_heads` rounds down, and the error comes later, as a message about shapes that never mentions heads.""",
-        ),
-        "TB52": mistake(
             patch(UNSHARED, ""),
-            says="A num_heads that num_kv_heads does not divide is not refused with ValueError when the module is built.",
-            why="""4 heads in 3 groups leave one query head without keys. Left unsaid, the failure comes from the operator, as sizes that do
-            not fit, or from `repeat_interleave(0)`, as a tensor without heads.""",
-        ),
-        "TB53": mistake(
             patch(ODD, ""),
-            says="An odd d_head is not refused with ValueError when the module is built: RoPE turns numbers in pairs.",
-            why="""`apply_rope` would say so at the first call. A module that can never run should not be built.""",
+            says="""Sizes that do not fit are not refused with ValueError when the module is built: d_model / num_heads and num_heads /
+            num_kv_heads should be whole, and d_head even.""",
+            why="""`d_model // num_heads` rounds down, and the error comes later, as a message about shapes that never mentions heads. 4
+            heads in 3 groups leave one query head without keys. RoPE turns numbers in pairs, so an odd d_head fails at the first call. A
+            module that can never run should not be built.""",
         ),
-        "TB54": mistake(
-            patch(
-                "self.base = base",
-                "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
-                "        self.register_buffer('turns', turns)",
-            ),
-            says="state_dict holds more than the four weights: register such a table with `persistent=False`, or compute it.",
-            why="""The frequencies follow from base and d_head. If they are saved, `load_state_dict` reports them missing in every
-            checkpoint without them. Older Llama checkpoints carry them as `rotary_emb.inv_freq`, once in each layer, to this day.""",
+        "CM9": patch(
+            "self.base = base",
+            "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
+            "        self.register_buffer('turns', turns)",
         ),
         "PJ2": (
             patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),
@@ -360,27 +341,19 @@ class GroupedQuerySelfAttention:
             all the fast pairs and the last head all the slow ones. After the split every head has pairs of all speeds. With one head
             both are the same.""",
         ),
-        "TB55": mistake(
+        "KC10": (
             patch("q, k, v = (layer", "q, v, k = (layer"),
             patch("F.scaled_dot_product_attention(q, k, v", "F.scaled_dot_product_attention(q, v, k"),
-            says="Keys and values have changed places.",
-            why="""Both have the same shape, so nothing raises. The scores are taken with what should be read, and the keys are read.""",
         ),
-        "TB86": mistake(
+        "MU4": (
             patch(HEADS, f"{HEADS}\n        k = {TURNED_ROUND.format('self.w_k(x)')}"),
             patch(
                 HEADS,
                 f"{HEADS}\n        k, v = ({TURNED_ROUND.format('self.w_k(x)')}, {TURNED_ROUND.format('self.w_v(x)')})",
             ),
             patch(HEADS, f"q, k, v = ({TURNED_ROUND.format('layer(x)')} for layer in (self.w_q, self.w_k, self.w_v))"),
-            says="A head was given every num_heads-th number of a projection (every num_kv_heads-th of keys); its d_head numbers should "
-            "lie"
-            "side by side.",
-            why="""`view(B, T, d_head, heads)` and `view(B, T, heads, d_head)` have the same count of numbers, and the memory is
-            read in the same order: in the first, numbers that lie side by side belong to different heads. Put the heads before
-            d_head, then transpose.""",
         ),
-        "TB87": mistake(
+        "GH2": (
             *(
                 patch(SHARE, f"which = {which}\n        k, v = (k[:, which], v[:, which])")
                 for which in (
@@ -388,30 +361,11 @@ class GroupedQuerySelfAttention:
                     "(torch.arange(self.num_heads, device=x.device) // self.num_kv_heads).clamp_max(self.num_kv_heads - 1)",
                 )
             ),
-            says="The heads' numbers were divided by num_kv_heads; divide by the number of query heads that share a KV head, num_heads / "
-            "num_kv_heads.",
-            why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3 the
-            groups are pairs, and h // 3 makes triples.""",
         ),
-        "TB88": mistake(
-            patch(TURN, f"{TURN}\n        q = apply_rope(q, positions, self.base)"),
-            patch(TURN, f"{TURN}\n        k = apply_rope(k, positions, self.base)"),
-            patch(
-                TURN,
-                f"{TURN}\n        q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))",
-            ),
-            says="Queries or keys were rotated twice; each should be rotated once.",
-            why="""Turned twice, a vector at position i stands where position 2i belongs. If only one of queries and keys is, the
-            score depends on 2i − j; if both are, every distance looks twice as long.""",
-        ),
-        "TB56": mistake(
-            patch(
-                "self.num_heads // self.num_kv_heads",
-                "self.num_heads",
-                HEADS,
-                HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
-            ),
-            says="All query heads read KV head 0; the other ones are never used.",
-            why="""That is multi-query attention (Shazeer 2019) on the weights of another model. Where num_kv_heads is 1 it is right.""",
+        "GH3": patch(
+            "self.num_heads // self.num_kv_heads",
+            "self.num_heads",
+            HEADS,
+            HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
         ),
     }

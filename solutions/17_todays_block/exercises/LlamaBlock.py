@@ -15,8 +15,8 @@ LAYERS = tuple(f"attn.{name}" for name in ("w_q", "w_k", "w_v", "w_o")) + ("mlp.
 ATTEND, THINK = "x = x + self.attn(self.attn_norm(x))", "return x + self.mlp(self.mlp_norm(x))"
 NORMS = "nn.RMSNorm(d_model, eps=eps)"
 ATTENTION = "GroupedQuerySelfAttention(d_model, num_heads, num_kv_heads, base)"
-IN_ATTENTION = ("GQ1", "TB42", "TB43", "TB44", "RO1", "MK13", "MK8", "SD1", "SD3", "MH2", "TB50")
-IN_NETWORK = ("TB21", "TB22", "TB23", "TB25", "TB26", "TB29")
+IN_ATTENTION = ("GQ1", "TB42", "TB43", "TB44", "RO1", "MK13", "MK8", "SD1", "SD3", "MH2", "MU2")
+IN_NETWORK = ("TB21", "TB22", "TB25", "TB26", "TB29")
 
 
 def _norms(attention: str, network: str):
@@ -131,27 +131,28 @@ class LlamaBlock:
     )
 
     mistakes = {
-        "TB61": mistake(
+        "CM21": (
             patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
-            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
-            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual stream
-            stays free (Xiong et al. 2020).""",
+            patch(
+                "self.attn(self.attn_norm(x))",
+                "self.attn_norm(self.attn(x))",
+                "self.mlp(self.mlp_norm(x))",
+                "self.mlp_norm(self.mlp(x))",
+            ),
         ),
-        "TB62": mistake(
-            patch("x + self.attn", "self.attn"),
-            says="The residual connection around attention is missing.",
-            why="""Without the sum a token keeps only what it gathered from others.""",
-        ),
-        "TB63": mistake(
-            patch("x + self.mlp", "self.mlp"),
-            says="The residual connection around mlp is missing.",
-            why="""What attention gathered survives only if the network passes it on, and 30 blocks later nothing is left of it.""",
-        ),
+        "CM22": (patch("x + self.attn", "self.attn"), patch("x + self.mlp", "self.mlp")),
         "TB64": mistake(
             patch("self.mlp_norm(x)", "self.attn_norm(x)"),
             patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = self.attn_norm"),
-            says="One normalization was used for both branches; mlp should have its own, mlp_norm.",
-            why="""Freshly made both weights are 1, so only trained weights show it.""",
+            patch(
+                "self.attn(self.attn_norm(x))",
+                "self.attn(self.mlp_norm(x))",
+                "self.mlp(self.mlp_norm(x))",
+                "self.mlp(self.attn_norm(x))",
+            ),
+            says="A branch reads the other branch's normalization: attn should read attn_norm(x), and mlp should read mlp_norm(x).",
+            why="""Freshly made both weights are 1, and nothing shows, whether the two changed places or one serves both. Loaded weights
+            differ: each norm is trained for the branch that it stands before.""",
         ),
         "TB65": mistake(
             patch("self.attn_norm(x)", "x", "self.mlp_norm(x)", "x"),
@@ -175,11 +176,7 @@ class LlamaBlock:
             such as the first embeddings of a model, that is another result.""",
             issue="meta-llama/llama#771",
         ),
-        "TB68": mistake(
-            patch("num_kv_heads, base)", "num_kv_heads)"),
-            says="base does not reach attention: its rotation runs with the default of 10,000.",
-            why="""The block takes the argument and its attention is built without it. SmolLM2 was trained with 100,000.""",
-        ),
+        "TB45": patch("num_kv_heads, base)", "num_kv_heads)"),
         "TB69": mistake(
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_heads, num_heads, base)"),
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_kv_heads, num_kv_heads, base)"),
@@ -194,10 +191,14 @@ class LlamaBlock:
         ),
         "TB71": mistake(
             patch(f"{ATTEND}\n        return x", "return x + self.attn(self.attn_norm(x))"),
-            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
-            why="""PaLM and others do run both side by side and save time (Chowdhery et al. 2022, section 2). Llama does not.""",
+            patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
+            says="""After attention the block's input was used again; mlp should read x with attention's result in it, and be added to
+            that x.""",
+            why="""PaLM and others do let both branches read the block's input, side by side, and save time (Chowdhery et al. 2022,
+            section 2). Llama does not. If the second sum starts from the block's input, what attention gathered reaches the next block
+            only through mlp.""",
         ),
-        "TB72": mistake(
+        "CM25": (
             patch(
                 ATTEND,
                 "x = self.attn_norm(x)\n        x = x + self.attn(x)",
@@ -206,34 +207,10 @@ class LlamaBlock:
             ),
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
-            says="The residual stream carries the normalized x; it should carry x itself.",
-            why="""Overwriting x with its normalization puts the normalization on the residual stream, which should be free of it.""",
         ),
-        "TB73": mistake(
-            patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
-            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
-            why="""What attention gathered then reaches the next block only through mlp.""",
-        ),
-        "TB74": mistake(
+        "CM35": (
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
-            says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
-            why="""`+=` works in place: the caller's x changes with it, and where x is a leaf that requires grad, torch refuses.""",
-        ),
-        "TB80": mistake(
             patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
-            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
-            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
-            torch finds another version of it and refuses. Without gradients nothing shows.""",
-        ),
-        "TB75": mistake(
-            patch(
-                "self.attn(self.attn_norm(x))",
-                "self.attn_norm(self.attn(x))",
-                "self.mlp(self.mlp_norm(x))",
-                "self.mlp_norm(self.mlp(x))",
-            ),
-            says="The normalizations act on what the branches give; they should act on what the branches read.",
-            why="""OLMo 2 normalizes there (Team OLMo 2025). Llama, and the weights that we load, normalize before.""",
         ),
         "TB76": mistake(
             patch(
@@ -252,17 +229,6 @@ class LlamaBlock:
             that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own
             weights gets a gradient.""",
         ),
-        "TB85": mistake(
-            patch(
-                "self.attn(self.attn_norm(x))",
-                "self.attn(self.mlp_norm(x))",
-                "self.mlp(self.mlp_norm(x))",
-                "self.mlp(self.attn_norm(x))",
-            ),
-            says="The two normalizations changed places: attn should read attn_norm(x), and mlp should read mlp_norm(x).",
-            why="""Freshly made both have weights of 1, and nothing shows. Loaded weights differ: each norm is trained for the
-            branch that it stands before.""",
-        ),
         "TB77": mistake(
             *(ways[0] for ways in mistakes_of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",
@@ -270,7 +236,7 @@ class LlamaBlock:
             of `GroupedQuerySelfAttention` says which.""",
         ),
         "TB78": mistake(
-            *(ways[0] for ways in mistakes_of(SwiGLU, *IN_NETWORK).values()),
+            *(way for ways in mistakes_of(SwiGLU, *IN_NETWORK).values() for way in ways[:2]),
             says="The fault lies inside mlp; what the block does around it agrees. Check SwiGLU first.",
             why="""The block is as good as its parts. Its output is that of a right block around a network with a known slip; the check of
             `SwiGLU` says which.""",

@@ -87,22 +87,17 @@ class SwiGLU:
         ),
         "TB22": mistake(
             gated("torch.sigmoid(self.gate(x))"),
-            says="A sigmoid was used for the gate; silu is expected, z · sigmoid(z).",
-            why="""That is the GLU of Dauphin et al. 2017. Shazeer 2020 puts other functions in the place of the sigmoid, and the Swish,
-            now mostly called SiLU, gives SwiGLU.""",
-        ),
-        "TB23": mistake(
             gated("F.gelu(self.gate(x))"),
             gated("F.gelu(self.gate(x), approximate='tanh')"),
-            says="A GELU was used for the gate; silu is expected.",
-            why="""That is GEGLU, next to SwiGLU in Shazeer's paper and about as good; Gemma uses it. GELU and SiLU have the same shape and
-            differ by up to 0.2, so a loaded model stumbles and does not fall.""",
-        ),
-        "TB24": mistake(
             gated("F.relu(self.gate(x))"),
             gated("F.relu(self.gate(x)) ** 2"),
-            says="A ReLU, or its square, was used for the gate; silu is expected.",
-            why="""ReGLU is one more of the family. Below 0 it gives exactly 0, where silu gives up to −0.28.""",
+            gated("self.gate(x) * torch.sigmoid(1.702 * self.gate(x))"),
+            gated("torch.softmax(self.gate(x), dim=-1)"),
+            says="Another function than silu was used for the gate; silu is z · sigmoid(z), of each number by itself.",
+            why="""The sigmoid alone is the GLU of Dauphin et al. 2017. Shazeer 2020 puts other functions in its place: a ReLU gives
+            ReGLU, a GELU GEGLU, which Gemma uses, and the Swish, now mostly called SiLU, SwiGLU. GELU, also as z · sigmoid(1.702 z)
+            (Hendrycks and Gimpel 2016, section 2), and SiLU have the same shape and differ by up to 0.2, so a loaded model stumbles and
+            does not fall. Softmax ties the gates of a token together; each should decide by its own number.""",
         ),
         "TB25": mistake(
             gated("self.gate(x)"),
@@ -117,21 +112,22 @@ class SwiGLU:
         ),
         "TB27": mistake(
             patch(GATED, "F.silu(self.gate(x) * self.up(x))"),
-            says="silu was applied to the product; it should be applied to gate(x) alone, before the product.",
-            why="""Whether the gate is open should depend on gate(x) alone. After the product, up(x) has a say in how
-            far it is held back.""",
-        ),
-        "TB28": mistake(
             patch(GATED, "F.silu(self.gate(x)) * F.silu(self.up(x))"),
-            says="silu was applied to both projections; up(x) should pass as it is.",
-            why="""silu never goes below −0.28, so large negative numbers of up(x) no longer come through.""",
+            patch(f"self.down({GATED})", "F.silu(self.down(self.gate(x) * self.up(x)))"),
+            patch(f"self.down({GATED})", "F.silu(self.down(F.silu(self.gate(x)) * self.up(x)))"),
+            says="silu was applied to the product, to up(x) as well, or to the result; it should be applied to gate(x) alone.",
+            why="""Whether the gate is open should depend on gate(x) alone. silu never goes below −0.28, so large negative numbers of
+            up(x), or of what the block adds to its residual stream, no longer come through.""",
         ),
         "TB29": mistake(
             patch(" * self.up(x)", ""),
-            says="up is not used: down(silu(gate(x))) is a plain network.",
-            why="""That is the network of 2017 with another activation. `up` is made, saved and trained on nothing.""",
+            patch("self.up = nn.Linear(d_model, d_hidden, bias=False)", "self.up = self.gate"),
+            patch(" * self.up(x)", " * self.gate(x)"),
+            says="Only one of the two projections is used, alone or in both places; there should be two, down(silu(gate(x)) · up(x)).",
+            why="""down(silu(gate(x))) is the network of 2017 with another activation, and silu(z) · z is a fixed curve. With two
+            projections one feature of a token can decide about another. The other projection is made, saved and trained on nothing.""",
         ),
-        "TB30": mistake(
+        "PJ2": (
             patch(
                 "self.gate = nn.Linear(d_model, d_hidden, bias=False)",
                 "self.gate = nn.Linear(d_model, d_hidden)",
@@ -141,9 +137,6 @@ class SwiGLU:
                 "d_hidden, d_model",
             ),
             patch("d_hidden, d_model, bias=False", "d_hidden, d_model"),
-            says="A layer was given a bias; none of the three should have one.",
-            why="""PaLM (Chowdhery et al. 2022, section 2) and Llama leave all biases out. A bias that a checkpoint does not hold keeps
-            the random numbers that it was made with.""",
         ),
         "TB31": mistake(
             patch("super().__init__()", "super().__init__()\n        d_hidden = int(2 * d_hidden / 3)"),
@@ -151,32 +144,5 @@ class SwiGLU:
             why="""Shazeer 2020 (section 2) takes two thirds of the usual width so that three matrices cost as much as two, and Llama's own
             code computes that inside. Here, as in most other programs, d_hidden is the final number.""",
         ),
-        "TB32": mistake(
-            gated("self.gate(x) * torch.sigmoid(1.702 * self.gate(x))"),
-            says="z · sigmoid(1.702 z), which approximates GELU, was used for the gate; silu is expected, z · sigmoid(z).",
-            why="""The factor makes a sigmoid imitate GELU (Hendrycks and Gimpel 2016, section 2). SiLU is the one without it.""",
-        ),
-        "TB33": mistake(
-            patch("self.down(", "x + self.down("),
-            says="x was added to the result; the residual connection should be left to the block.",
-            why="""The block writes x + mlp(norm(x)). Added inside as well, the normalized x comes in a second time.""",
-        ),
-        "TB34": mistake(
-            patch("self.up = nn.Linear(d_model, d_hidden, bias=False)", "self.up = self.gate"),
-            patch(" * self.up(x)", " * self.gate(x)"),
-            says="One projection was used as the gate and as what passes; there should be two.",
-            why="""silu(z) · z is a fixed curve. With two projections one feature of a token can decide about another.""",
-        ),
-        "TB35": mistake(
-            patch(f"self.down({GATED})", "F.silu(self.down(self.gate(x) * self.up(x)))"),
-            patch(f"self.down({GATED})", "F.silu(self.down(F.silu(self.gate(x)) * self.up(x)))"),
-            says="silu was applied to what down gives; nothing should be applied after down.",
-            why="""What the block adds to its residual stream must be able to be negative, too.""",
-        ),
-        "TB84": mistake(
-            gated("torch.softmax(self.gate(x), dim=-1)"),
-            says="Softmax was used for the gate; silu is expected, which acts on each number by itself.",
-            why="""Softmax ties the numbers of a row together: where one gate opens, the others close, and all of them together let
-            through no more than 1. Each gate should decide by its own number: z · sigmoid(z).""",
-        ),
+        "TB33": patch("self.down(", "x + self.down("),
     }

@@ -168,9 +168,11 @@ class rms_norm:
             patch(MEAN, MEAN.replace("mean", "sum")),
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True) + eps"),
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)"),
-            says="The squares were added up; they should be averaged: each token was divided by its length, √d times too much.",
+            patch(ROOT, "root = torch.sqrt((wide ** 2).sum(dim=-1, keepdim=True) / (x.shape[-1] - 1) + eps)"),
+            says="The squares were added up, or their sum was divided by d − 1; they should be averaged over all d numbers.",
             why="""The length of a token of d numbers of size 1 is √d; their root mean square is 1. Divided by the length, every number
-            comes out √d times too small, 24 times at d_model = 576.""",
+            comes out √d times too small, 24 times at d_model = 576. d − 1 is for a spread that is estimated from a sample, after its mean
+            was taken off; here no mean is taken off.""",
         ),
         "TB3": mistake(
             patch(
@@ -183,15 +185,11 @@ class rms_norm:
         ),
         "TB4": mistake(
             patch(ROOT, f"root = torch.sqrt({MEAN}) + eps"),
-            says="eps was added to the root; it should be added to the mean square, inside the root.",
-            why="""For a token of tiny numbers the two differ a great deal: √eps is 0.003, eps 0.00001. And at a token of zeros the root
-            itself has no finite gradient.""",
-        ),
-        "TB5": mistake(
-            patch(" + eps", ""),
-            says="eps is not used: a token of zeros divides 0 by 0.",
-            why="""Such tokens exist: an embedding of zeros, a padded place. 0/0 is NaN, and attention carries one NaN to every
-            later token.""",
+            patch(f"{MEAN} + eps", f"{MEAN}.clamp(min=eps)"),
+            says="eps was added to the root, or taken where it is the larger; it should be added to the mean square, inside the root.",
+            why="""For ordinary tokens eps vanishes in all three. For a token of tiny numbers they differ a great deal: √eps is 0.003, eps
+            0.00001. At a token of zeros a bare root has no finite gradient. And the larger of the two has a kink, below which the
+            gradient no longer knows the token's size.""",
         ),
         "TB6": mistake(
             patch(" * weight", ""),
@@ -206,22 +204,13 @@ class rms_norm:
         ),
         "TB8": mistake(
             *(patch("mean(dim=-1", f"mean(dim={dim}") for dim in ("0", "-2")),
-            says="The mean square was taken over the tokens; each token should have its own, over its features.",
-            why="""Over an axis other than the last, what becomes of a token depends on other tokens, later ones
-            among them.""",
-        ),
-        "TB9": mistake(
             patch("(wide ** 2).mean(dim=-1, keepdim=True)", "(wide ** 2).mean()"),
             patch("mean(dim=-1", "mean(dim=(-2, -1)"),
-            says="One mean square was used for several tokens; each token should have its own.",
-            why="""A mean without an axis runs over everything that there is. A large token then makes all the others small.""",
+            says="A mean square was taken over several tokens; each token should have its own, over its features, axis −1.",
+            why="""Over another axis, or without an axis, what becomes of a token depends on other tokens, later ones among them. A large
+            token then makes all the others small.""",
         ),
-        "TB10": mistake(
-            patch("(dim=-1, keepdim=True)", "(dim=-1)"),
-            says="The mean lost its axis, so that it lines up with the features: keep it with `keepdim=True`.",
-            why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error,
-            but where the lengths happen to fit, a wrong result without any warning.""",
-        ),
+        "LN11": patch("(dim=-1, keepdim=True)", "(dim=-1)"),
         "TB11": mistake(
             IN_ITS_OWN,
             IN_ITS_OWN + RSQRT,
@@ -244,8 +233,10 @@ class rms_norm:
         "TB13": mistake(
             patch("+ eps", "+ 1e-05"),
             patch("+ eps", "+ 1e-06"),
-            says="eps is written into the code; the argument has no effect.",
-            why="""Models differ in it: 1e-5 in Llama 2 and SmolLM2, 1e-6 in the first Llama and in others.""",
+            patch(" + eps", ""),
+            says="The argument eps has no effect: none is added, or another number is written into the code.",
+            why="""Without eps a token of zeros, an embedding or a padded place, gives 0/0, which is NaN, and attention carries one NaN to
+            every later token. Models differ in eps: 1e-5 in Llama 2 and SmolLM2, 1e-6 in the first Llama and in others.""",
             issue="apache/tvm#15856",
         ),
         "TB14": mistake(
@@ -266,12 +257,6 @@ class rms_norm:
             says="The size was taken as the mean of the absolute numbers; the root of the mean square is asked for.",
             why="""For 1, 2, 2, 4 the mean is 2.25 and the root of the mean square 2.5. They agree only where all have one size.""",
         ),
-        "TB17": mistake(
-            patch(ROOT, "root = torch.sqrt((wide ** 2).sum(dim=-1, keepdim=True) / (x.shape[-1] - 1) + eps)"),
-            says="The sum of the squares was divided by d − 1; it should be divided by d.",
-            why="""d − 1 is for a spread that is estimated from a sample, after its mean was taken off. Here the d numbers are all there
-            is, and no mean is taken off.""",
-        ),
         "TB18": mistake(
             patch("wide / root * weight", "wide.div_(root) * weight"),
             patch(RETURN, "wide /= root\n    return (wide * weight).to(x.dtype)"),
@@ -280,12 +265,6 @@ class rms_norm:
             why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
             a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
             issue="GeeeekExplorer/nano-vllm#170",
-        ),
-        "TB82": mistake(
-            patch(f"{MEAN} + eps", f"{MEAN}.clamp(min=eps)"),
-            says="The larger of mean square and eps was taken; eps should be added to the mean square.",
-            why="""For ordinary tokens eps vanishes in both. For tokens of tiny numbers a sum goes over smoothly, and the larger of
-            the two has a kink, below which the gradient no longer knows the token's size.""",
         ),
         "TB83": mistake(
             patch(WIDE, f"{WIDE} * weight", " * weight).to", ").to"),

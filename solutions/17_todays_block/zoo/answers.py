@@ -72,12 +72,12 @@ WRONG = {
         ),
         ("TB3", _DOUBLE.replace(".sqrt()", "")),
         ("TB4", _DOUBLE.replace("+ eps).sqrt())", ").sqrt() + eps))").replace("/ (y.square", "/ ((y.square")),
-        ("TB5", _HUB.replace("variance + eps", "variance")),
+        ("TB13", _HUB.replace("variance + eps", "variance")),
         ("TB6", _HUB.replace("weight * hidden", "hidden")),
         ("TB7", _HUB.replace("weight * hidden", "(1 + weight) * hidden")),
         ("TB8", _HUB.replace("mean(-1", "mean(0")),
-        ("TB9", _HUB.replace("mean(-1, keepdim=True)", "mean()")),
-        ("TB10", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
+        ("TB8", _HUB.replace("mean(-1, keepdim=True)", "mean()")),
+        ("LN11", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
         (
             None,
             _HUB.replace(
@@ -103,7 +103,7 @@ WRONG = {
                 "hidden_states.pow(2).mean(-1, keepdim=True)", "hidden_states.abs().mean(-1, keepdim=True) ** 2"
             ),
         ),
-        ("TB17", _DOUBLE.replace("/ y.shape[-1]", "/ (y.shape[-1] - 1)")),
+        ("TB2", _DOUBLE.replace("/ y.shape[-1]", "/ (y.shape[-1] - 1)")),
         (None, "def rms_norm(x, weight, eps=1e-5):\n    return F.rms_norm(x, x.shape[-1:], weight, eps)\n"),
         (None, "def rms_norm(x, weight, eps=1e-5):\n    return torch.rms_norm(x, (x.shape[-1],), weight, eps)\n"),
         (
@@ -190,21 +190,21 @@ WRONG["SwiGLU"] = [
     ("TB21", _FUSED.replace("g, u = both", "u, g = both")),
     ("TB22", _GLU.replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),
     ("TB22", _ACT.replace("nn.SiLU()", "nn.Sigmoid()")),
-    ("TB23", _ACT.replace("nn.SiLU()", "nn.GELU()")),
-    ("TB24", _ACT.replace("nn.SiLU()", "nn.ReLU()")),
+    ("TB22", _ACT.replace("nn.SiLU()", "nn.GELU()")),
+    ("TB22", _ACT.replace("nn.SiLU()", "nn.ReLU()")),
     ("TB25", _ACT.replace("nn.SiLU()", "nn.Identity()")),
     ("TB26", _GLU.replace("(g) * u", "(g) + u")),
     ("TB27", _GLU.replace("g * torch.sigmoid(g) * u", "g * u * torch.sigmoid(g * u)")),
-    ("TB28", _ACT.replace("self.up(x) *", "self.act(self.up(x)) *")),
+    ("TB27", _ACT.replace("self.up(x) *", "self.act(self.up(x)) *")),
     ("TB29", _ACT.replace("self.up(x) * ", "")),
-    ("TB30", _ACT.replace("bias=False", "bias=True")),
-    ("TB30", _ACT.replace("d_hidden, False", "d_hidden").replace(", bias=False", "")),
+    ("PJ2", _ACT.replace("bias=False", "bias=True")),
+    ("PJ2", _ACT.replace("d_hidden, False", "d_hidden").replace(", bias=False", "")),
     ("TB31", _GLU.replace("super().__init__()", "super().__init__()\n        d_hidden = 2 * d_hidden // 3")),
-    ("TB32", _GLU.replace("torch.sigmoid(g)", "torch.sigmoid(1.702 * g)")),
+    ("TB22", _GLU.replace("torch.sigmoid(g)", "torch.sigmoid(1.702 * g)")),
     ("TB33", _ACT.replace("return self.down", "return x + self.down")),
-    ("TB34", _GLU.replace("u = self.gate(x), self.up(x)", "u = self.gate(x), self.gate(x)")),
+    ("TB29", _GLU.replace("u = self.gate(x), self.up(x)", "u = self.gate(x), self.gate(x)")),
     (
-        "TB35",
+        "TB27",
         _ACT.replace(
             "self.down(self.up(x) * self.act(self.gate(x)))", "self.act(self.down(self.up(x) * self.act(self.gate(x))))"
         ),
@@ -371,7 +371,7 @@ WRONG["GroupedQuerySelfAttention"] = [
             "q.view(b, t, self.H // self.G, self.G, self.d).transpose(2, 3)",
         ).replace("y.reshape(b, t, -1)", "y.transpose(2, 3).reshape(b, t, -1)"),
     ),
-    ("TB41", _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
+    ("GH4", _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
     (
         "TB42",
         _BY_HAND.replace("q = apply_rope(q, at, self.base)", "pass").replace(
@@ -382,7 +382,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("TB44", _BY_HAND.replace("        k = k.rep", "        v = apply_rope(v, at, self.base)\n        k = k.rep")),
     ("TB45", _BY_HAND.replace(", at, self.base", ", at")),
     (
-        "TB46",
+        "TB81",
         _GQA.replace("apply_rope(q, at, self.base), apply_rope(k, at, self.base), v", "q, k, v").replace(
             "cut(self.w_q(x)), cut(self.w_k(x))",
             "*(apply_rope(w(x).unflatten(2, (-1, self.d)), torch.arange(n), self.base).transpose(1, 2) for w, n in ((self.w_q, self.H), (self.w_k, self.G)))",
@@ -445,7 +445,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("SD3", _BY_HAND.replace("self.d ** -0.5", "C ** -0.5")),
     ("SD4", _BY_HAND.replace("self.d ** -0.5", "self.H ** -0.5")),
     ("SD5", _BY_HAND.replace("self.d ** -0.5", "self.d ** 0.5")),
-    ("TB49", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
+    ("GP51", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
     (
         "MH1",
         _BY_HAND.replace("view(B, T, self.H, self.d).transpose(1, 2)", "view(B, self.H, T, self.d)").replace(
@@ -453,14 +453,14 @@ WRONG["GroupedQuerySelfAttention"] = [
         ),
     ),
     ("MH2", _BY_HAND.replace("y.transpose(1, 2).reshape", "y.reshape")),
-    ("TB50", _BY_HAND.replace("self.w_o(y.transpose(1, 2).reshape(B, T, C))", "y.transpose(1, 2).reshape(B, T, C)")),
+    ("MU2", _BY_HAND.replace("self.w_o(y.transpose(1, 2).reshape(B, T, C))", "y.transpose(1, 2).reshape(B, T, C)")),
     ("TB51", _BY_HAND.replace("d_model % num_heads or ", "")),
-    ("TB52", _BY_HAND.replace("num_heads % num_kv_heads or ", "")),
-    ("TB53", _BY_HAND.replace(" or d_model // num_heads % 2", "")),
-    ("TB54", _CACHED.replace(", persistent=False", "")),
+    ("TB51", _BY_HAND.replace("num_heads % num_kv_heads or ", "")),
+    ("TB51", _BY_HAND.replace(" or d_model // num_heads % 2", "")),
+    ("CM9", _CACHED.replace(", persistent=False", "")),
     ("PJ2", _BY_HAND.replace(", bias=False", "")),
-    ("TB55", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
-    ("TB56", _LOOP.replace("h // (self.H // self.G)", "0")),
+    ("KC10", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
+    ("GH3", _LOOP.replace("h // (self.H // self.G)", "0")),
     (
         None,
         _BY_HAND.replace(
@@ -597,9 +597,9 @@ RIGHT["LlamaBlock"] = [
 ]
 _TWO = "x = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(x))"
 WRONG["LlamaBlock"] = [
-    ("TB61", _block("x = self.attn_norm(x + self.attn(x))\n        return self.mlp_norm(x + self.mlp(x))")),
-    ("TB62", _block(_TWO.replace("x + self.attn", "self.attn"))),
-    ("TB63", _block(_TWO.replace("x + self.mlp", "self.mlp"))),
+    ("CM21", _block("x = self.attn_norm(x + self.attn(x))\n        return self.mlp_norm(x + self.mlp(x))")),
+    ("CM22", _block(_TWO.replace("x + self.attn", "self.attn"))),
+    ("CM22", _block(_TWO.replace("x + self.mlp", "self.mlp"))),
     ("TB64", _block(_TWO.replace("mlp_norm", "attn_norm"))),
     (
         "TB64",
@@ -613,7 +613,7 @@ WRONG["LlamaBlock"] = [
     ("TB66", _block(norm="nn.LayerNorm").replace("eps=eps", "eps=eps, bias=False")),
     ("TB67", _block(norm="nn.RMSNorm").replace(", eps=eps", "")),
     ("TB67", _block().replace(", eps=eps", "")),
-    ("TB68", _block().replace("num_kv_heads, base)\n        self.mlp", "num_kv_heads)\n        self.mlp")),
+    ("TB45", _block().replace("num_kv_heads, base)\n        self.mlp", "num_kv_heads)\n        self.mlp")),
     (
         "TB69",
         _block().replace(
@@ -623,12 +623,12 @@ WRONG["LlamaBlock"] = [
     ("TB70", _block("x = x + self.mlp(self.mlp_norm(x))\n        return x + self.attn(self.attn_norm(x))")),
     ("TB71", _block("return x + self.attn(self.attn_norm(x)) + self.mlp(self.mlp_norm(x))")),
     (
-        "TB72",
+        "CM25",
         _block("x = self.attn_norm(x)\n        x = x + self.attn(x)\n        return x + self.mlp(self.mlp_norm(x))"),
     ),
-    ("TB73", _block("h = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(h))")),
-    ("TB74", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
-    ("TB75", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
+    ("TB71", _block("h = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(h))")),
+    ("CM35", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
+    ("CM21", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
     ("TB76", _block().replace("torch.ones(d_model)", "torch.zeros(d_model)")),
     ("TB76", _block().replace("torch.ones(d_model)", "torch.randn(d_model)")),
     (
@@ -637,7 +637,7 @@ WRONG["LlamaBlock"] = [
             "        self.mlp =", "        nn.init.zeros_(self.mlp_norm.weight)\n        self.mlp ="
         ),
     ),
-    ("TB80", _block("x = x + self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
+    ("CM35", _block("x = x + self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
     (
         None,
         _block(
@@ -676,7 +676,7 @@ WRONG["LlamaBlock"] = [
 
 WRONG["rms_norm"] += [
     (
-        "TB82",
+        "TB4",
         """def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     mean_square = y.pow(2).mean(-1, keepdim=True)
@@ -697,7 +697,7 @@ WRONG["rms_norm"] += [
 
 WRONG["SwiGLU"] += [
     (
-        "TB84",
+        "TB22",
         """class SwiGLU(nn.Module):
     def __init__(self, d_model: int, d_hidden: int) -> None:
         super().__init__()
@@ -710,7 +710,7 @@ WRONG["SwiGLU"] += [
 """,
     ),
     (
-        "TB24",
+        "TB22",
         """class SwiGLU(nn.Module):
     def __init__(self, d_model: int, d_hidden: int) -> None:
         super().__init__()
@@ -726,7 +726,7 @@ WRONG["SwiGLU"] += [
 
 WRONG["LlamaBlock"] += [
     (
-        "TB85",
+        "TB64",
         """class Attn(nn.Module):
     def __init__(self, d, heads, kv_heads, base=10000.0):
         super().__init__()
@@ -796,14 +796,14 @@ _PLAIN_GROUPED = """class GroupedQuerySelfAttention(nn.Module):
 """
 WRONG["GroupedQuerySelfAttention"] += [
     (
-        "TB86",
+        "MU4",
         _PLAIN_GROUPED.replace(
             "k = self.w_k(x).view(b, t, self.n, self.e).transpose(1, 2)",
             "k = self.w_k(x).view(b, t, self.e, self.n).permute(0, 3, 1, 2)",
         ),
     ),
     (
-        "TB87",
+        "GH2",
         _PLAIN_GROUPED.replace(
             "        k = k.repeat_interleave(self.h // self.n, dim=1)\n        v = v.repeat_interleave(self.h // self.n, dim=1)",
             "        k = k[:, torch.arange(self.h) // self.n % self.n]\n        v = v[:, torch.arange(self.h) // self.n % self.n]",
@@ -813,7 +813,7 @@ WRONG["GroupedQuerySelfAttention"] += [
 
 WRONG["GroupedQuerySelfAttention"] += [
     (
-        "TB88",
+        "TB43",
         _PLAIN_GROUPED.replace(
             "q = apply_rope(q, positions, self.base)",
             "q = apply_rope(apply_rope(q, positions, self.base), positions, self.base)",

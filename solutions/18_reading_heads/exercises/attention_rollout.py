@@ -65,9 +65,12 @@ class attention_rollout:
         ),
         "RL2": mistake(
             patch(MIXED, f"mixed = {MEAN}"),
-            says="The identity is missing: a token also keeps what it was, through the residual stream.",
-            why="""A block adds the heads' result to x. Without the identity a layer counts only what attention read; with a causal
-            mask, everything then seems to come from the first token after enough layers.""",
+            patch(MIXED, f"mixed = {MEAN}", "return rolled", "return 0.5 * rolled + 0.5 * identity"),
+            says="""The identity is missing from the layers' tables, or was added once at the end; each layer should have its half, ½ · A
+            + ½ · I.""",
+            why="""A block adds the heads' result to x, so a token also keeps what it was, through the residual stream, and every block
+            has a connection of its own. Without the identity a layer counts only what attention read; with a causal mask, everything then
+            seems to come from the first token after enough layers.""",
         ),
         "RL3": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity"),
@@ -83,17 +86,13 @@ class attention_rollout:
         ),
         "RL6": mistake(
             patch(MEAN, "weights.sum(dim=1)"),
-            says="The heads were added up; their mean was asked for.",
-            why="""With H heads the sum counts attention H times as much as the residual stream, and rows sum to more than 1.""",
-        ),
-        "RL7": mistake(
             patch(MEAN, "weights.amax(dim=1)"),
             patch(
                 MIXED, "mixed = weights.amax(dim=1) + identity\n        mixed = mixed / mixed.sum(dim=-1, keepdim=True)"
             ),
-            says="The largest weight of all heads was taken; their mean was asked for.",
-            why="""Published code offers the maximum and the minimum besides the mean, since they make cleaner pictures. Abnar and Zuidema
-            take the mean.""",
+            says="The heads' sum or their largest weight was taken; their mean was asked for.",
+            why="""With H heads the sum counts attention H times as much as the residual stream, and rows sum to more than 1. Published
+            code offers the maximum and the minimum besides the mean, since they make cleaner pictures. Abnar and Zuidema take the mean.""",
         ),
         "RL8": mistake(
             patch(MEAN, "weights.mean(dim=0)"),
@@ -105,39 +104,30 @@ class attention_rollout:
         "RL9": mistake(
             patch(ROLL, "rolled = mixed * rolled"),
             patch(ROLL, "rolled = mixed * rolled", START, "torch.ones_like(layers[0][:, 0])"),
-            says="The tables were multiplied entry by entry; a matrix product is expected.",
-            why="""Entry (i, j) of the product sums over all positions through which j can reach i. Entry by entry only the direct way
-            counts, and it has to be taken in every layer.""",
-        ),
-        "RL10": mistake(
             patch(ROLL, "rolled = rolled + mixed", "return rolled", "return (rolled - identity) / len(layers)"),
-            says="The mean over the layers was returned; their product was asked for.",
-            why="""A mean says where layers look on average. The product follows what they read back to the tokens it *came from*.""",
-        ),
-        "RL11": mistake(
-            patch(ROLL, "rolled = mixed"),
-            says="Only the last layer is in the result; all layers should have a part in it.",
-            why="""The last layer reads vectors into which earlier layers have mixed others already.""",
+            says="The layers' tables were multiplied entry by entry or averaged; a matrix product is expected.",
+            why="""Entry (i, j) of the product sums over all positions through which j can reach i, back to the tokens that a position
+            *came from*. Entry by entry only the direct way counts, and it has to be taken in every layer. A mean says where layers look
+            on average.""",
         ),
         "RL12": mistake(
             patch(LOOP, "for weights in layers[1:]:"),
             patch(LOOP, "for weights in layers[:-1]:"),
             patch(LOOP, "for weights in layers[1:] or layers:"),
             patch(LOOP, "for weights in layers[:-1] or layers:"),
-            says="A layer is left out: the first one or the last one.",
-            why="""Start from the identity and multiply by every layer, or start from the first layer's A and go on with the second.""",
+            patch(ROLL, "rolled = mixed"),
+            says="A layer is left out, or all but the last are; all layers should have a part in the result.",
+            why="""The last layer reads vectors into which earlier layers have mixed others already. Start from the identity and multiply
+            by every layer, or start from the first layer's A and go on with the second.""",
         ),
         "RL13": mistake(
             patch("return rolled", "return rolled.mT"),
-            says="Rows and columns were exchanged; row i should be about token i of the last layer.",
-            why="""Row i of the result sums to 1: the shares in which the input tokens went into token i.""",
-        ),
-        "RL19": mistake(
             patch(MEAN, f"{MEAN}.mT"),
             patch(MIXED, f"{MIXED}\n        mixed = mixed.mT"),
-            says="Each layer's table was transposed before it was multiplied; row i should stay about token i.",
-            why="""Row i of A holds the shares in which token i reads the others, and it sums to 1. Transposed, its columns do, and
-            A_last @ … @ A_first mixes what tokens give with what they get.""",
+            says="Rows and columns were exchanged, of the result or of each layer's table; row i should be about token i.",
+            why="""Row i of A holds the shares in which token i reads the others, and row i of the result those in which the input tokens
+            went into token i. Both sum to 1. Of transposed tables the columns do, and A_last @ … @ A_first mixes what tokens give with
+            what they get.""",
         ),
         "RL14": mistake(
             patch("+ 0.5 * identity", "+ 0.5 * torch.ones_like(identity)"),
@@ -157,11 +147,6 @@ class attention_rollout:
             says="Each head was rolled up by itself, and the mean taken at the end; the mean over the heads should be taken in each layer.",
             why="""What a head of layer 1 reads was written by *all* heads of layer 0. Head 0 of one layer has nothing to do with head 0
             of the next.""",
-        ),
-        "RL16": mistake(
-            patch(MIXED, f"mixed = {MEAN}", "return rolled", "return 0.5 * rolled + 0.5 * identity"),
-            says="The identity was added once, at the end; it should be added in each layer.",
-            why="""Every block has a residual connection of its own, so each factor of the product should have its half of the identity.""",
         ),
         "RL17": mistake(
             patch(

@@ -115,11 +115,7 @@ class head_contributions:
             why="""The sum is still right, which is why a test of the sum alone is not enough. One head may add next to nothing
             and another nearly everything.""",
         ),
-        "HC4": mistake(
-            patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),
-            says="Every num_heads-th column of proj was taken; a head's columns should be consecutive.",
-            why="""Heads are contiguous slices (lesson 07): head 0 has the first d_head numbers, and so the first d_head columns.""",
-        ),
+        "LH3": patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),
         "HC5": mistake(
             patch(RETURN, f"added = {ADDED}\n        return added.sum(dim=1, keepdim=True) - added"),
             patch(RETURN, f"added = {ADDED}\n        return module(x)[:, None] - added"),
@@ -138,13 +134,7 @@ class head_contributions:
             says="The sum over the heads was returned; the terms of that sum are asked for.",
             why="""The sum is what the module gives by itself. Leave the axis of the heads in place.""",
         ),
-        "HC8": mistake(
-            patch(RETURN, f"return {ADDED} + x[:, None]"),
-            patch(RETURN, f"return {ADDED} + x[:, None] / heads"),
-            says="The token itself was added; the residual connection should be left to the block.",
-            why="""A block computes x + attn(ln1(x)). `module` is the attention alone, and what its heads add is what goes
-            *into* that sum.""",
-        ),
+        "TB33": (patch(RETURN, f"return {ADDED} + x[:, None]"), patch(RETURN, f"return {ADDED} + x[:, None] / heads")),
         "HC9": mistake(
             patch(RETURN, f"return {ADDED}.norm(dim=-1)"),
             says="The length of each contribution was returned; the vector itself is asked for, (B, num_heads, T, d_model).",
@@ -161,7 +151,7 @@ class head_contributions:
             why="""That is what each token *would pass on* if it were looked at. What a head adds at token t is a blend of the values of
             the tokens that t attends to.""",
         ),
-        "HC12": mistake(
+        "LH14": (
             patch(RETURN, f"added = {ADDED}\n        module.proj.weight.zero_()\n        return added"),
             patch(
                 RETURN,
@@ -173,15 +163,10 @@ class head_contributions:
             parts.append(module(x))
         return torch.stack(parts, dim=1)""",
             ),
-            says="The module's weights were changed; the module should be left as it was.",
-            why="""Zeroing the columns of the other heads gives the right numbers, and leaves a model in which heads are missing. Put
-            the weight back, or work on a copy.""",
         ),
-        "HC13": mistake(
+        "MU31": (
             patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).chunk(3, dim=-1)[::-1]"),
             patch("q, k, v =", "q, v, k ="),
-            says="The thirds of qkv were mixed up; they should be read as q, k, v, in this order.",
-            why="""All three have the same shape, so nothing but the convention tells them apart (lesson 09).""",
         ),
         "MH1": (
             patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".reshape(x.shape[0], heads, x.shape[1], -1)"),

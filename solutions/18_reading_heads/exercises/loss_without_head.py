@@ -227,34 +227,35 @@ class loss_without_head:
                 ENTERS,
                 "return (found.mT.flatten(-2),)",
             ),
-            says="Every num_heads-th number was taken; a head's numbers should be consecutive.",
-            why="Heads are contiguous slices: head 0 has the first d_head numbers. unflatten(-1, (num_heads, -1)) sees them so.",
+            says="Every num_heads-th number or column was taken; a head's numbers, and its columns of proj, should be consecutive.",
+            why="""Heads are contiguous slices (lesson 07): head 0 has the first d_head numbers of what enters `proj`, and so the first
+            d_head columns. unflatten(-1, (num_heads, -1)) sees them so.""",
         ),
         "LH4": mistake(
             patch(PUT, "found[:, :, head] = 0"),
-            says="`mean` was ignored: 0 was put in the place of the head both times.",
-            why="With mean=True the head adds its own mean over batch and tokens, which later layers are more used to than 0.",
-        ),
-        "LH5": mistake(
             patch(PUT, "found[:, :, head] = part.mean(dim=(0, 1))"),
             patch(PUT, "found[:, :, head] = 0 if mean else part.mean(dim=(0, 1))"),
-            says="The mean was put in the place of the head where mean is False; then the head should add nothing.",
-            why="mean=False is the default: the head's slice is 0 at every token.",
+            says="`mean` has no effect, or the opposite one: with mean=True the head adds its own mean, with mean=False nothing.",
+            why="""mean=False is the default: the head's slice is 0 at every token. With mean=True it is the head's mean over batch and
+            tokens, which later layers are more used to than 0.""",
         ),
         "LH6": mistake(
             patch("part.mean(dim=(0, 1))", "part.mean(dim=1, keepdim=True)"),
             patch("part.mean(dim=(0, 1))", "part.mean(dim=0)"),
-            says="The mean was taken over the tokens of each row, or over the rows at each token; it should be over both at once.",
-            why="""A mean that differs from row to row, or from token to token, still tells the next layers something about this text. One
-            mean for all of them tells nothing.""",
-        ),
-        "LH7": mistake(
             patch("part.mean(dim=(0, 1))", "part.mean()"),
             patch("part.mean(dim=(0, 1))", "part.mean(dim=-1, keepdim=True)"),
-            says="The mean was taken over the head's own numbers, too; each of the d_head numbers has a mean of its own.",
-            why="The mean of a head is a vector (d_head,). Average over batch and tokens alone: dim=(0, 1).",
+            says="The mean was taken over other axes than batch and tokens, both at once: dim=(0, 1); each of the d_head numbers has one.",
+            why="""A mean that differs from row to row, or from token to token, still tells the next layers something about this text. One
+            mean for all of them tells nothing. The mean of a head is a vector, (d_head,).""",
         ),
-        "LH8": mistake(
+        "LH9": mistake(
+            patch(PART, "part = found", PUT, "found[:] = part.mean(dim=(0, 1)) if mean else 0"),
+            patch(
+                HOOK,
+                "handles = [block.attn.proj.register_forward_pre_hook(without) for block in model.blocks]",
+                "handle.remove()",
+                "for handle in handles:\n            handle.remove()",
+            ),
             patch(PUT, "found[:, :, :head] = 0\n        found[:, :, head + 1:] = 0"),
             patch(
                 PUT,
@@ -264,13 +265,11 @@ class loss_without_head:
                 PUT,
                 "kept = part.mean(dim=(0, 1)) if mean else part.clone()\n        found[:] = 0\n        found[:, :, head] = kept",
             ),
-            says="All other heads were removed; only the one that is named should go.",
-            why="What is left when a single head stays is another question: what it can do alone.",
-        ),
-        "LH9": mistake(
-            patch(PART, "part = found", PUT, "found[:] = part.mean(dim=(0, 1)) if mean else 0"),
-            says="All heads of the layer were removed; only the one that is named should go.",
-            why="The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head).",
+            says="""Other heads were removed: all but the one that is named, all of its layer, or this head in every layer; only this one
+            should go.""",
+            why="""The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head). What is left when a single head stays is
+            another question: what it can do alone. Head 1 of layer 0 and head 1 of layer 2 have nothing in common but a number: put the
+            hook on `model.blocks[layer]` alone.""",
         ),
         "LH10": mistake(
             patch(
@@ -279,25 +278,18 @@ class loss_without_head:
                 END,
                 "finally:\n        pass",
             ),
-            says="Where the model raised, the hook stayed on it; remove it in a `finally`.",
-            why="""An exception leaves the function at once. What stands after the call of the model never runs, and every later loss is
-            that of a model without this head, with no sign of it.""",
-        ),
-        "LH11": mistake(
             patch(END, "finally:\n        pass"),
-            says="The hook was never removed, so the model stays without this head.",
-            why="`register_forward_pre_hook` returns a handle; `handle.remove()` takes the hook away again.",
+            says="The hook stayed on the model, always or where the model raised; remove it in a `finally`.",
+            why="""`register_forward_pre_hook` returns a handle; `handle.remove()` takes the hook away again. An exception leaves the
+            function at once, so what stands after the call of the model never runs. Every later loss is then that of a model without this
+            head, with no sign of it.""",
         ),
         "LH12": mistake(
             patch("handle.remove()", "attention.proj._forward_pre_hooks.clear()"),
             says="All hooks of proj were removed; only your own should go.",
             why="Others may have hooks on the same layer, to record or to steer. Call `remove()` of your own handle.",
         ),
-        "LH13": mistake(
-            patch(HOOK, f"model.eval()\n    {HOOK}"),
-            says="The model was put into evaluation mode and stayed there.",
-            why="If you go on training it, it trains without dropout from then on. Note `model.training` and put it back, in a `finally`.",
-        ),
+        "CM42": patch(HOOK, f"model.eval()\n    {HOOK}"),
         "LH14": mistake(
             patch(
                 END,
@@ -315,21 +307,13 @@ class loss_without_head:
                 "    if not mean:\n        with torch.no_grad():\n"
                 f"            attention.proj.weight[:, head * size:(head + 1) * size] = 0\n    {HOOK}",
             ),
-            says="The head's columns of proj.weight were set to 0 and stayed so.",
-            why="""Columns of 0 remove the head just as well, but the weight has to come back, also where the model raises. A hook leaves
-            the weights alone.""",
+            says="Weights were changed and stayed so; the model, or the module, should be left as it was.",
+            why="""Columns of 0 in proj.weight remove a head just as well, but the weight has to come back, also where the model raises.
+            Otherwise heads are missing from then on. A hook leaves the weights alone; so does a copy.""",
         ),
         "LH15": mistake(
             patch(LAYERS, "layer < len(model.blocks)"),
-            says="A negative layer was accepted; it should raise ValueError.",
-            why="blocks[-1] is the last block for Python. A loop that counts one too far down then silently measures the wrong layer.",
-        ),
-        "LH16": mistake(
             patch(HEADS, "head < attention.num_heads"),
-            says="A negative head was accepted; it should raise ValueError.",
-            why="""Index −1 is the last head for Python, and a slice that begins below 0 may be empty, so that nothing is removed.""",
-        ),
-        "LH17": mistake(
             patch(
                 HEADS,
                 "0 <= head <= attention.num_heads",
@@ -346,9 +330,10 @@ class loss_without_head:
                 PUT,
                 "found[:, :, head:head + 1] = part.mean(dim=(0, 1)) if mean else 0",
             ),
-            says="A head beyond the last was accepted; it should raise ValueError.",
-            why="""A slice beyond the end is empty. Nothing is removed, and the loss of the whole model looks like that of a head that
-            does not matter.""",
+            says="A layer or a head that the model does not have was accepted; below 0 or beyond the last it should raise ValueError.",
+            why="""For Python blocks[-1] is the last block, and −1 the last head. A loop that counts one too far down then silently
+            measures the wrong one. A slice beyond the end is empty, as one that begins below 0 may be: nothing is removed, and the loss
+            of the whole model looks like that of a head that does not matter.""",
         ),
         "LH18": mistake(
             patch(
@@ -362,27 +347,13 @@ class loss_without_head:
         "LH19": mistake(
             patch("attention = model.blocks[layer].attn", "attention = model.blocks[layer - 1].attn"),
             patch("attention = model.blocks[layer].attn", "attention = model.blocks[-1].attn"),
-            says="A head of another layer was removed.",
-            why="Layers count from 0: `model.blocks[layer]`.",
-        ),
-        "LH20": mistake(
             patch(
                 PART,
                 "part = found[:, :, head - 1]",
                 PUT,
                 "found[:, :, head - 1] = part.mean(dim=(0, 1)) if mean else 0",
             ),
-            says="The head before was removed; heads count from 0.",
-            why="Head 0 has the first d_head numbers of what enters `proj`.",
-        ),
-        "LH21": mistake(
-            patch(
-                HOOK,
-                "handles = [block.attn.proj.register_forward_pre_hook(without) for block in model.blocks]",
-                "handle.remove()",
-                "for handle in handles:\n            handle.remove()",
-            ),
-            says="The head was removed in every layer; only that of the layer that is named should go.",
-            why="Head 1 of layer 0 and head 1 of layer 2 have nothing in common but a number. Put the hook on `model.blocks[layer]` alone.",
+            says="A head of another layer, or the head before, was removed; layers and heads count from 0.",
+            why="The layer is `model.blocks[layer]`, and head 0 has the first d_head numbers of what enters its `proj`.",
         ),
     }

@@ -54,22 +54,13 @@ class previous_token_score:
     mistakes = {
         "PV1": mistake(
             patch("offset=-1", "offset=1"),
-            says="The diagonal above the main one was read, from token i to token i + 1; the one below the main one is expected.",
-            why="""Rows are queries and columns keys, so the token before is one column to the left: a negative offset. The rows
-            [1, 0, 0], [0.8, 0.2, 0], [0.3, 0.4, 0.3] have 0.8 and 0.4 there, and the score is 0.6. Above the main diagonal a causal
-            mask has left zeros, and the score comes out as 0.""",
-        ),
-        "PV2": mistake(
             patch("offset=-1", "offset=0"),
-            says="The main diagonal was read, the weight that each token gives to itself; the diagonal below it is expected.",
-            why="""The weight on the token before is weights[i, i − 1]. The rows [1, 0, 0], [0.8, 0.2, 0], [0.3, 0.4, 0.3] have 0.8 and 0.4
-            there, and the score is 0.6. The main diagonal holds 1, 0.2 and 0.3, whose mean is 0.5.""",
-        ),
-        "PV3": mistake(
             patch("offset=-1", "offset=-2"),
-            says="The second diagonal below the main one was read, two places back; the first one is expected.",
-            why="""One step back is offset −1. The rows [1, 0, 0], [0.8, 0.2, 0], [0.3, 0.4, 0.3] have 0.8 and 0.4 there, and the score is
-            0.6; the second diagonal is the single 0.3. With two tokens it has no entry, and the mean of nothing is NaN.""",
+            says="Another diagonal was read than the one below the main one: row i should be read in column i − 1, the token before.",
+            why="""Rows are queries and columns keys, so the token before is one column to the left, a negative offset: −1. The rows [1,
+            0, 0], [0.8, 0.2, 0], [0.3, 0.4, 0.3] have 0.8 and 0.4 there, and the score is 0.6. The main diagonal holds what each token
+            gives to itself, with a mean of 0.5. Above it a causal mask has left zeros. Two places back is the single 0.3, and with two
+            tokens nothing, whose mean is NaN.""",
         ),
         "PV4": mistake(
             patch(RETURN, "return back.sum(dim=-1).mean(dim=0) / weights.shape[-1]"),
@@ -78,58 +69,51 @@ class previous_token_score:
                 """t = weights.shape[-1]
     back = torch.stack([weights[:, :, i, i - 1] for i in range(t)], dim=-1)""",
             ),
-            says="The mean was taken over T rows; it should be taken over T − 1, since row 0 has no token before it.",
-            why="""With three tokens, weights of 0.8 and 0.4 give 1.2/3 = 0.4 in place of 1.2/2 = 0.6. In a loop the slip hides: for
-            i = 0 the index i − 1 is −1, the last column, which a causal mask has set to 0.""",
+            says="Too many rows were averaged; a row that has no such earlier token should not count.",
+            why="""For the token before, row 0 has none and T − 1 rows count; for an earlier occurrence, rows `period` to T − 1 do, and
+            row period − 1 does not. With three tokens, two of them with a token before, weights of 0.8 and 0.4 give 1.2/3 = 0.4 in place
+            of 1.2/2 = 0.6. In a loop over all i the slip hides: where there is no such token the column is negative and counts from the
+            end, where a causal mask has put zeros.""",
         ),
         "PV5": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=-1)"),
             says="The mean over the batch is missing: one number for each head was asked for, (H,).",
-            why="""A head's score should not depend on a single text. A head with 0.8 in one item and 0.4 in another has the score 0.6.""",
+            why="""A head's score should not depend on a single text; a random one may repeat a token by chance. A head with 0.8 in one
+            item and 0.4 in another has the score 0.6.""",
         ),
         "PV6": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=(1, -1))"),
-            says="The mean was taken over the heads and the items kept; each head should have a score of its own, (H,).",
-            why="""A mean over heads says little about any of them: one head with 1 and three with 0 give ¼, and so do four with ¼.""",
-        ),
-        "PV7": mistake(
             patch("mean(dim=(0, -1))", "mean()"),
-            says="One number was returned for all heads; each head should have a score of its own, (H,).",
-            why="""The score is there to find which head does what. Two heads with 0.9 and 0.1 give 0.5, which is true of neither.""",
+            says="The mean was taken over the heads, too; each head should have a score of its own, (H,).",
+            why="""The score is there to find which head does what, and a mean over heads says little about any of them: one head with 0.8
+            and three with 0 give 0.2, and so do four with 0.2.""",
         ),
         "PV8": mistake(
             patch("mean(dim=(0, -1))", "sum(dim=-1).mean(dim=0)"),
             patch("mean(dim=(0, -1))", "sum(dim=(0, -1))"),
             patch("mean(dim=(0, -1))", "mean(dim=-1).sum(dim=0)"),
             says="A sum was returned where a mean was asked for.",
-            why="""Two weights of 0.8 and 0.4, in two rows or in two items, have the sum 1.2 and the mean 0.6. A sum grows with the
-            length of the text or with the batch, so two measurements could not be compared.""",
+            why="""Two weights of 0.8 and 0.4, in two rows or in two items, have the sum 1.2 and the mean 0.6. A sum grows with the length
+            of the text or with the batch, so two measurements could not be compared; a mean of weights stays between 0 and 1.""",
         ),
         "PV9": mistake(
             patch(RETURN, "return back.amax(dim=(0, -1))"),
             patch(RETURN, "return back.amax(dim=-1).mean(dim=0)"),
             patch(RETURN, "return back.mean(dim=-1).amax(dim=0)"),
-            says="The largest weight was returned; the mean was asked for.",
-            why="""Nearly every head looks at the token before *somewhere*. Of weights 0.9, 0 and 0 the largest is 0.9, the mean 0.3.""",
-        ),
-        "PV10": mistake(
             patch(
                 DIAGONAL, "back = (weights.argmax(dim=-1)[..., 1:] == torch.arange(weights.shape[-1] - 1)).to(weights)"
             ),
-            says="The rows whose largest weight is on the token before were counted; the mean of the weights was asked for.",
-            why="""Take the rows [0.9, 0.1, 0] and [0.5, 0.3, 0.2] for tokens 1 and 2. Only the first has its largest weight on the token
-            before, so ½ is counted; the mean of 0.9 and 0.3 is 0.6. Counting winners hides how sure a head is.""",
+            patch(RETURN, "return back.median(dim=-1).values.mean(dim=0)"),
+            says="""Something other than the mean of the weights was returned: the largest, the median, or how many rows have their
+            largest there.""",
+            why="""Nearly every head looks at the right token *somewhere*. Of weights 0.9, 0 and 0 the largest is 0.9, the median 0 and
+            the mean 0.3. Counting the rows whose largest weight is there hides how sure a head is.""",
         ),
         "PV11": mistake(
             patch(DIAGONAL, "back = weights[:1].diagonal(offset=-1, dim1=-2, dim2=-1)"),
             patch(DIAGONAL, "back = weights[-1:].diagonal(offset=-1, dim1=-2, dim2=-1)"),
             says="Only one item of the batch was read; all of them should be.",
-            why="""Of two texts on which a head has 0.8 and 0.4, the first alone gives 0.8 and the last 0.4. The mean over both is 0.6.""",
-        ),
-        "PV12": mistake(
-            patch(RETURN, "return back.median(dim=-1).values.mean(dim=0)"),
-            says="The median was returned; the mean was asked for.",
-            why="""A head that looks back from one row in three, with weights of 0.9, 0 and 0, has the mean 0.3 and the median 0.""",
+            why="Of two texts on which a head has 0.8 and 0.4, the first alone gives 0.8 and the last 0.4. The mean over both is 0.6.",
         ),
         "PV13": mistake(
             patch(RETURN, "return back[..., 1:].mean(dim=(0, -1))"),
@@ -140,9 +124,9 @@ class previous_token_score:
         "PV15": mistake(
             patch(RETURN, "return back.sum(dim=(0, -1)) / (back != 0).sum(dim=(0, -1))"),
             patch(RETURN, "return back.sum(dim=(0, -1)) / (back != 0).sum(dim=(0, -1)).clamp(min=1)"),
-            says="The mean was taken over the weights that are not 0; all T − 1 rows that have a token before them should count.",
-            why="""A row that gives nothing to the token before counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the
-            zeros it is 0.9, as if the head looked back from every row; and where all are 0, it is 0/0, which is NaN.""",
+            says="The mean was taken over the weights that are not 0; all rows that have such an earlier token should count.",
+            why="""A row that gives nothing to that token counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the zeros it
+            is 0.9, as if the head found the token from every row; and where all are 0, it is 0/0, which is NaN.""",
         ),
         "PV14": mistake(
             patch(RETURN, "score = back.mean(dim=(0, -1))\n    return score / score.sum()"),

@@ -298,7 +298,7 @@ WRONG = {
         ),
         ("LH3", _ABLATED.replace("slice(head * d, (head + 1) * d)", "slice(head, None, attn.num_heads)")),
         ("LH4", _COPY.replace("mean * ", "0 * ")),
-        ("LH5", _WEIGHTS.replace("if mean else None", "")),
+        ("LH4", _WEIGHTS.replace("if mean else None", "")),
         ("LH6", _ABLATED.replace("dim=(0, 1), ", "dim=1, ")),
         (
             "LH6",
@@ -310,9 +310,9 @@ WRONG = {
             .replace("out + shift", "out + shift[..., 0]")
             .replace("copy_(kept)", "copy_(kept[0])"),
         ),
-        ("LH7", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
+        ("LH6", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
         (
-            "LH8",
+            "LH9",
             _FORWARD.replace(
                 "parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)",
                 "parts = [p if p is part else p.mean((0, 1)).expand_as(p) * mean for p in parts]",
@@ -325,8 +325,8 @@ WRONG = {
                 "    finally:\n        h.remove()", "    h.remove()"
             ),
         ),
-        ("LH11", _ABLATED.replace("        h.remove()", "        pass")),
-        ("LH13", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
+        ("LH10", _ABLATED.replace("        h.remove()", "        pass")),
+        ("CM42", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
         (
             "LH14",
             _ABLATED.replace(
@@ -336,11 +336,11 @@ WRONG = {
         ),
         (None, _WEIGHTS.replace("            columns.copy_(kept)\n", "")),
         ("LH15", _ABLATED.replace("layer < 0 or ", "")),
-        ("LH16", _ABLATED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
-        ("LH17", _ABLATED.replace("head not in range(attn.num_heads)", "head < 0")),
+        ("LH15", _ABLATED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
+        ("LH15", _ABLATED.replace("head not in range(attn.num_heads)", "head < 0")),
         ("LH18", _ABLATED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
         ("LH19", _ABLATED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
-        ("LH20", _FORWARD.replace("parts[head]", "parts[head - 1]")),
+        ("LH19", _FORWARD.replace("parts[head]", "parts[head - 1]")),
         (None, _COPY.replace("raise ValueError((layer, head))", "return None")),
         (None, _ABLATED.replace("float(loss)", "[float(loss)]")),
         (None, _ABLATED.replace("ValueError", "IndexError")),
@@ -358,7 +358,7 @@ WRONG = {
             "def head_contributions(module, x):\n    H = module.num_heads\n    return torch.stack([module(x) / H] * H, dim=1)\n",
         ),
         (
-            "HC4",
+            "LH3",
             _HOOKED.replace(
                 '"bthd,chd->bhtc", per_head, w',
                 '"bthd,cdh->bhtc", per_head, module.proj.weight.view(C, -1, module.num_heads)',
@@ -368,19 +368,19 @@ WRONG = {
         ("HC5", _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
         ("HC6", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=2)")),
         ("HC7", _LOOP.replace("torch.stack(out, dim=1)", "sum(out)")),
-        ("HC8", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=1) + x.unsqueeze(1)")),
+        ("TB33", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=1) + x.unsqueeze(1)")),
         ("HC9", _PADDED.replace("module.proj(placed)", "module.proj(placed).pow(2).sum(-1).sqrt()")),
         ("HC10", _PADDED.replace("F.softmax(att, dim=-1) @ v", "F.softmax(att, dim=-1).mean(1, keepdim=True) @ v")),
         ("HC11", _LOOP.replace("F.softmax(s, dim=-1) @ v[..., cut]", "v[..., cut]")),
         (
-            "HC12",
+            "LH14",
             _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "").replace(
                 "            module.proj.weight[",
                 "            module.proj.weight.copy_(kept)\n            module.proj.weight[",
             ),
         ),
         (None, _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "")),
-        ("HC13", _PADDED.replace("qkv[0], qkv[1], qkv[2]", "qkv[0], qkv[2], qkv[1]")),
+        ("MU31", _PADDED.replace("qkv[0], qkv[1], qkv[2]", "qkv[0], qkv[2], qkv[1]")),
         (
             "MH1",
             _PADDED.replace(".view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)", ".chunk(3, -1)").replace(
@@ -439,19 +439,19 @@ WRONG = {
     "previous_token_score": [
         ("PV1", _PREVIOUS.replace("-1, -2, -1)", "1, -2, -1)")),
         ("PV1", _PREVIOUS.replace("-1, -2, -1)", "-1, -1, -2)")),
-        ("PV2", _PREVIOUS.replace("-1, -2, -1)", "0, -2, -1)")),
-        ("PV3", _DIAGONAL.replace("range(1, T)", "range(2, T)").replace("i - 1", "i - 2").replace("T - 1)", "T - 2)")),
+        ("PV1", _PREVIOUS.replace("-1, -2, -1)", "0, -2, -1)")),
+        ("PV1", _DIAGONAL.replace("range(1, T)", "range(2, T)").replace("i - 1", "i - 2").replace("T - 1)", "T - 2)")),
         ("PV4", _DIAGONAL.replace("(B * (T - 1))", "(B * T)")),
         ("PV4", _DIAGONAL.replace("range(1, T)", "range(T)").replace("(B * (T - 1))", "(B * T)")),
         ("PV5", _PREVIOUS.replace(".mean(0)", "")),
         ("PV6", _PREVIOUS.replace(".mean(0)", ".mean(1)")),
-        ("PV7", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
+        ("PV6", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
         ("PV8", _DIAGONAL.replace("total / (B * (T - 1))", "total")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "B")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "(T - 1)")),
         ("PV9", _PREVIOUS.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
         (
-            "PV10",
+            "PV9",
             """def previous_token_score(weights):
     T = weights.shape[-1]
     best = weights[:, :, 1:].argmax(-1)
@@ -459,7 +459,7 @@ WRONG = {
 """,
         ),
         ("PV11", _DIAGONAL.replace("range(B)", "range(1)").replace("(B * (T - 1))", "(T - 1)")),
-        ("PV12", _PREVIOUS.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
+        ("PV9", _PREVIOUS.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
         ("PV13", _PREVIOUS.replace(".mean(-1)", "[..., 1:].mean(-1)")),
         (
             "PV14",
@@ -497,28 +497,28 @@ WRONG = {
             "def induction_score(weights, period):\n    return torch.diagonal(weights, -period, -2, -1).mean(dim=(0, 2))\n",
         ),
         (
-            "IN2",
+            "IN1",
             "def induction_score(weights, period):\n    return torch.diagonal(weights, -1 - period, -2, -1).mean(dim=(0, 2))\n",
         ),
-        ("IN2", _INDUCTION.replace("i - period + 1", "i - period - 1")),
-        ("IN3", _PICKED.replace("[..., 1:]", "")),
-        ("IN3", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
-        ("IN4", _INDUCTION.replace("range(period, T)", "range(T)")),
-        ("IN4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
-        ("IN5", _CUT.replace(".mean(0)", "")),
-        ("IN6", _CUT.replace(".mean(0)", ".mean(1)")),
-        ("IN7", _CUT.replace(".mean(-1).mean(0)", ".mean()")),
-        ("IN8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).mean(0)")),
-        ("IN8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).sum(0)")),
+        ("IN1", _INDUCTION.replace("i - period + 1", "i - period - 1")),
+        ("PV4", _PICKED.replace("[..., 1:]", "")),
+        ("PV4", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
+        ("PV4", _INDUCTION.replace("range(period, T)", "range(T)")),
+        ("PV4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
+        ("PV5", _CUT.replace(".mean(0)", "")),
+        ("PV6", _CUT.replace(".mean(0)", ".mean(1)")),
+        ("PV6", _CUT.replace(".mean(-1).mean(0)", ".mean()")),
+        ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).mean(0)")),
+        ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).sum(0)")),
         ("IN9", _INDUCTION.replace("i - period + 1", "i - 1")),
         ("IN10", _INDUCTION.replace("    scores = []", "    period = T // 2\n    scores = []")),
         ("IN11", _INDUCTION.replace("range(period, T)", "range(period, min(T, 2 * period))")),
-        ("IN12", _CUT.replace(".mean(-1).mean(0)", "[..., -1].mean(0)")),
-        ("IN13", _CUT.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
+        ("IN11", _CUT.replace(".mean(-1).mean(0)", "[..., -1].mean(0)")),
+        ("PV9", _CUT.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
         ("IN14", _INDUCTION.replace("i, i - period + 1", "i - period + 1, i")),
-        ("IN15", _INDUCTION.replace("for b in range(B)", "for b in range(1)")),
+        ("PV11", _INDUCTION.replace("for b in range(B)", "for b in range(1)")),
         (
-            "IN17",
+            "PV15",
             "def induction_score(weights, period):\n    i = torch.arange(weights.shape[-1])\n"
             "    found = weights * ((i[:, None] - i == period - 1) & (i[:, None] >= period))\n"
             "    return found.sum((0, 2, 3)) / (found != 0).sum((0, 2, 3)).clamp(min=1)\n",
@@ -550,20 +550,20 @@ WRONG = {
         ),
         ("RL4", _MATMUL.replace("dim=-1, keepdim", "dim=1, keepdim")),
         ("RL6", _ROLLOUT.replace("a.mean(1)", "a.sum(1)")),
-        ("RL7", _ROLLOUT.replace("a.mean(1)", "a.max(dim=1).values")),
-        ("RL7", _MATMUL.replace("w.mean(dim=1)", "w.max(1)[0]")),
+        ("RL6", _ROLLOUT.replace("a.mean(1)", "a.max(dim=1).values")),
+        ("RL6", _MATMUL.replace("w.mean(dim=1)", "w.max(1)[0]")),
         ("RL8", _ROLLOUT.replace("a.mean(1)", "a.mean(0)").replace("torch.bmm", "torch.matmul")),
         ("RL9", _ROLLOUT.replace("torch.bmm(a, result)", "a * result")),
         (
-            "RL10",
+            "RL9",
             "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1), device=layers[0].device)\n"
             "    return sum(0.5 * w.mean(1) + 0.5 * eye for w in layers) / len(layers)\n",
         ),
-        ("RL11", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
+        ("RL12", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[1:]:")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
         ("RL13", _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
-        ("RL19", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
+        ("RL13", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
         ("RL14", _ROLLOUT.replace("torch.eye(T, device=layers[0].device)) / 2", "torch.ones(T, T)) / 2")),
         (
             "RL15",
@@ -576,7 +576,7 @@ WRONG = {
 """,
         ),
         (
-            "RL16",
+            "RL2",
             "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1), device=layers[0].device)\n    result = eye\n    for w in layers:\n"
             "        result = w.mean(1) @ result\n    return (result + eye) / 2\n",
         ),
@@ -606,7 +606,7 @@ WRONG = {
 
 WRONG["induction_score"] += [
     (
-        "IN7",
+        "PV6",
         """def induction_score(weights, period):
     i = torch.arange(period, weights.shape[-1])
     return weights[:, :, i, i - period + 1].mean().expand(weights.shape[1])
@@ -675,7 +675,7 @@ WRONG["induction_score"] += [
 
 WRONG["loss_without_head"] += [
     (
-        "LH8",
+        "LH9",
         """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
     if not 0 <= layer < len(model.blocks):
         raise ValueError("no such layer")
@@ -701,7 +701,7 @@ WRONG["loss_without_head"] += [
 """,
     ),
     (
-        "LH21",
+        "LH9",
         """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
     if not 0 <= layer < len(model.blocks):
         raise ValueError("no such layer")
@@ -733,7 +733,7 @@ WRONG["loss_without_head"] += [
 
 WRONG["induction_score"] += [
     (
-        "IN19",
+        "IN11",
         """def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     t = weights.shape[-1]
     picked = [weights[:, :, i, i - period + 1] for i in range(period + 1 if t > period + 1 else period, t)]

@@ -16,10 +16,10 @@ TEXTS = (
     ),
     MistakeText(
         "BW2",
-        "The factor 1/√d_k is missing from the backward pass; the gradients of q and k should carry it, too.",
-        "The scores are q kᵀ / √d_k, so the chain rule brings the factor along. Without it the gradients of q and k are too large by "
-        "exactly √d_k, and that of v is right. Directions agree, so a training run with the slip still moves downhill, at another "
-        "learning rate.\n\n"
+        "The factor 1/√d_k is missing from the gradient of q, of k or of both; both should carry it, as the scores do.",
+        "The scores are q kᵀ / √d_k, one product with one factor, so the chain rule brings it along into both of its gradients. One without it "
+        "is too large by exactly √d_k, and that of v is right. Directions agree, so a training run with the slip still moves downhill, "
+        "at another learning rate.\n\n"
         "Take d_k = 4, keys [4, 0, 0, 0] and [0, 0, 0, 0], and grad_scores = [0.25, −0.25]. The first entry of q's gradient is "
         "0.25 · 4 / 2 = 0.5. Without the scale it is 1.",
         "grad_q = grad_scores @ k",

@@ -70,9 +70,10 @@ TEXTS = (
     ),
     MistakeText(
         "SW1",
-        "The window holds one token too many; it should include the token itself, so a query at position p sees key j if p − j < window.",
-        "A window of w tokens is the token itself and the w − 1 before it. `<=` counts w tokens before it and the token as well. "
-        "Libraries differ in which of the two they call the window, so a borrowed number needs a look at its definition.\n\n"
+        "The window is not `window` tokens long; it should be the token itself and window − 1 before it: key j is seen if p − j < window.",
+        "p − j counts how far back key j lies from the query at position p: 0 is the token itself. `<=` counts w tokens before it and the "
+        "token as well, and `< w - 1` leaves one out. Libraries differ in what they call the window, so a borrowed number needs a look at "
+        "its definition. Half a window on each side suits an encoder; with a causal mask the other half would be the future.\n\n"
         "Take w = 2 and four causal tokens. The rows should allow 1, 2, 2 and 2 keys. With `<=` they allow 1, 2, 3 and 3.",
         "mask = (distance >= 0) & (distance <= window)",
         "mask = (distance >= 0) & (distance < window)",
