@@ -29,12 +29,7 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         "PE3": tuple(
             patch(frequencies, f"torch.exp({i} * (-math.log(base) / {d} // 2))") for i in ("two_i / 2", "two_i")
         ),
-        "PO3": mistake(
-            patch("= base", "= 10000.0"),
-            says="The argument `base` is never used: 10000 was written into the code.",
-            why="""The base sets how slowly the slowest pair turns. Models for long texts raise it, RoPE with 500000 for example, so
-            it is a parameter, and 10000 is only its default.""",
-        ),
+        "PO3": patch("= base", "= 10000.0"),
         "PO5": mistake(
             patch(angles, f"torch.deg2rad({angles})"),
             says="The angle was converted between degrees and radians; use it as it is, in radians.",
@@ -72,8 +67,10 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         "PO36": mistake(
             patch(exponent, f"-two_i // {d}"),
             patch(f", {made}", "", exponent, f"-two_i // {d}"),
-            says="The exponent was rounded down to a whole number by `//`; divide with `/`.",
-            why="""The exponents −2i/d lie between −1 and 0. Rounded down, all but the first are −1: one pair turns by a full step
-            and every other by 1/base, hardly at all. Without the minus all of them are 0.""",
+            says="An exponent was rounded to a whole number by `//`; divide with `/`.",
+            why="""The exponents −2i/d of the frequencies lie between −1 and 0. Rounded down, all but the first are −1: one pair
+            turns by a full step and every other by 1/base, hardly at all. Without the minus all of them are 0. Of ALiBi's slopes with
+            3 heads the exponents are −2⅔, −5⅓ and −8, and rounding makes −3, −6 and −8 of them; for 1, 2, 4 and 8 heads nothing shows
+            it.""",
         ),
     }

@@ -125,28 +125,19 @@ class layer_norm:
         "LN6": mistake(
             over("0"),
             over("-2"),
-            says="The mean and the variance were taken over the tokens; each token should have its own, over its features.",
-            why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were
-            drawn with it. Over the positions, a token sees the future.""",
-        ),
-        "LN7": mistake(
             patch(MEAN, "mean = x.mean()", VARIANCE, "variance = ((x - mean) ** 2).mean()"),
             over("(-2, -1)"),
             over("tuple(range(1, x.dim())) or -1"),
-            says="One mean and one variance were used for several tokens; each token should have its own.",
-            why="""A sum over more axes than the last mixes tokens: a large one among them makes all the others small.
-            It also lets a later token change an earlier token's output.""",
+            says="The mean and the variance were taken over several tokens; each token should have its own, over its features.",
+            why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were drawn with
+            it. Over the positions, a token sees the future. Over all axes together one large token makes all the others small.""",
         ),
         "LN8": mistake(
             patch(" * weight", ""),
-            says="weight is not used: it should scale each feature after the normalization.",
-            why="""Without it every feature has the same say. The weight lets the model make one count more, or turn
-            the normalization off for it. Freshly made it is 1, so that the slip shows only with trained weights.""",
-        ),
-        "LN9": mistake(
             patch(" + bias", ""),
-            says="bias is not used: it should shift each feature after the normalization.",
-            why="""Freshly made it is 0, so that the slip shows only with trained weights.""",
+            says="weight or bias is not used: after the normalization weight should scale each feature, and bias shift it.",
+            why="""Without the weight every feature has the same say. It lets the model make one count more, or turn the
+            normalization off for it. Freshly made the weight is 1 and the bias 0, so that the slip shows only with trained ones.""",
         ),
         "LN10": mistake(
             patch(
@@ -173,11 +164,7 @@ class layer_norm:
             why="""x appears three times in the formula: in the numerator, in the mean and in the variance. If the gradient
             misses one of them, the result is right going forward, but training learns something else.""",
         ),
-        "LN13": mistake(
-            patch("variance + eps", "variance + 1e-05"),
-            says="eps is written into the code; the argument has no effect.",
-            why="""Models differ in it: 1e-5 in GPT-2, 1e-6 or 1e-12 elsewhere. For tokens of tiny numbers it matters.""",
-        ),
+        "PO3": patch("variance + eps", "variance + 1e-05"),
         "LN14": mistake(
             patch("eps: float=1e-05", "eps: float=1e-08"),
             patch("eps: float=1e-05", "eps: float=1e-12"),
