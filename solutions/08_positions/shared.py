@@ -51,9 +51,10 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         ),
         "PO15": mistake(
             patch(frequencies, "torch.ones_like(two_i)"),
-            says="All pairs were given the same frequency; pair i should have base^(−2i/d).",
-            why="""With one frequency the angle comes round again after 2π positions, so near and far positions look alike. The slow
-            pairs tell far positions apart: pair i turns by base^(−2i/d) per position.""",
+            says="All pairs were given the same frequency, or all heads the same slope; each should have its own, by its index.",
+            why="""Pair i turns by base^(−2i/d) per position. With one frequency the angle comes round again after 2π positions, so
+            near and far positions look alike; the slow pairs tell far positions apart. Head h of ALiBi has the slope 2^(−8(h +
+            1)/num_heads): a steep one reads the neighbors, a flat one the whole text. With one slope all heads look equally far.""",
         ),
         "PO18": mistake(
             patch(exponent, f"-two_i / ({d} - 2)"),

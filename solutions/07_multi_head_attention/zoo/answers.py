@@ -282,7 +282,7 @@ WRONG = {
     ],
     "merge_heads": [
         (
-            "MU47",
+            "MU18",
             """
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=1)

@@ -108,14 +108,11 @@ class alibi_bias:
             patch("1) / num", "1) // num"),
             patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
         ),
-        "PO31": mistake(
+        "PO15": (
             *(
                 patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")
                 for exponent in ("(-8 / num_heads)", "(-8)")
             ),
-            says="Every head was given the same slope; head h should have 2^(−8(h + 1)/num_heads).",
-            why="""Different slopes give the heads different ranges: a steep one reads the neighbors, a flat one the whole text. With one
-            slope all heads look equally far.""",
         ),
         "PO33": mistake(
             patch(

@@ -958,7 +958,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO31",
+            "PO15",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -(2 ** (-8 / num_heads)) * (i - i[:, None]).abs().expand(num_heads, t, t)

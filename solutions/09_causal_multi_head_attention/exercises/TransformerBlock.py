@@ -149,16 +149,18 @@ class TransformerBlock:
                 "self.ln2(x + self.mlp(x))",
             ),
             patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
-            says="""The normalization was applied after the sum (post-norm), or to what a branch gives; it should be applied to what
-            goes into each branch.""",
+            *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
+            says="""A normalization acts behind a sum (post-norm), a branch, or the whole block; it should act on what goes into
+            each branch, alone.""",
             why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
             output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3). With x +
-            ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by ln1.""",
+            ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by ln1. A
+            single LayerNorm comes after the last block, and belongs to the model (lesson 10).""",
         ),
         "CM22": mistake(
             patch("x + self.attn", "self.attn"),
             patch("x + self.mlp", "self.mlp"),
-            says="A residual connection is missing: x + attn(…), and then x + mlp(…), was asked for.",
+            says="A residual connection is missing: x + attn(…), and then x + mlp(…), were asked for.",
             why="""Without the sum around attention a token keeps only what it gathered; without the one around mlp, what was
             gathered survives only if the network passes it on. With attention and mlp at zero the block should still pass x on. Where
             both sums are missing in a deep stack, the gradient vanishes.""",
@@ -221,11 +223,5 @@ class TransformerBlock:
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`
             stands in until that is found.""",
-        ),
-        "CM69": mistake(
-            *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
-            says="The block's result was normalized as well; what a block returns should be the sum, x + mlp(ln2(x)).",
-            why="""In a pre-norm model the residual stream runs through all blocks without a normalization on it. A single LayerNorm
-            comes after the last block, and belongs to the model (lesson 10).""",
         ),
     }

@@ -99,15 +99,11 @@ class layer_norm:
         ),
         "LN2": mistake(
             patch("torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
-            says="The denominator is √variance + eps; it should be √(variance + eps).",
-            why="""Both avoid dividing by 0. With a variance of 0 the denominator is √eps, 0.003, in one form and eps,
-            0.00001, in the other; and the root of 0 itself has no finite gradient.""",
-        ),
-        "LN3": mistake(
             patch("variance + eps", "variance"),
-            says="eps is not used: a token whose numbers are all the same divides 0 by 0.",
-            why="""Such tokens exist: an embedding of zeros, a feature that died. 0/0 is NaN, and one NaN spreads
-            through attention to every token after it.""",
+            says="The denominator is √variance + eps, or has no eps; it should be √(variance + eps).",
+            why="""With a variance of 0 the denominator is √eps, 0.003, in the right form and eps, 0.00001, in the other; and the
+            root of 0 itself has no finite gradient. Without any eps such a token divides 0 by 0. Such tokens exist: an embedding of
+            zeros, a feature that died. 0/0 is NaN, and one NaN spreads through attention to every token after it.""",
         ),
         "LN4": mistake(
             patch("torch.sqrt(variance + eps)", "(variance + eps)"),
@@ -118,9 +114,11 @@ class layer_norm:
         "LN5": mistake(
             patch(RETURN, RETURN.replace("(x - mean)", "x")),
             patch(RETURN, "return x / torch.sqrt((x ** 2).mean(dim=-1, keepdim=True) + eps) * weight + bias"),
-            says="The mean is not subtracted from the numbers.",
-            why="""Dividing by the root of the mean square alone is a normalization, too: RMSNorm (Zhang and Sennrich
-            2019), which today's models use. LayerNorm subtracts the mean first.""",
+            patch("((x - mean) ** 2).mean", "(x ** 2).mean"),
+            says="Somewhere the mean is not subtracted: x − mean should be divided, and the variance should be the mean of (x − mean)².",
+            why="""Dividing by the root of the mean square alone is a normalization, too: RMSNorm (Zhang and Sennrich 2019), which
+            today's models use. LayerNorm subtracts the mean first. The mean of the squares is the variance plus the square of the
+            mean: for the numbers 1, 2 and 6 it is 41/3 and the variance 14/3. The two agree only for tokens whose mean is 0.""",
         ),
         "LN6": mistake(
             over("0"),
@@ -171,12 +169,6 @@ class layer_norm:
             patch("eps: float=1e-05", "eps: float=1e-06"),
             says="eps has a default other than 1e-5.",
             why="""For tokens whose variance is near eps it decides by how much they grow.""",
-        ),
-        "LN16": mistake(
-            patch("((x - mean) ** 2).mean", "(x ** 2).mean"),
-            says="The variance was taken around 0; it should be the mean squared distance from the mean.",
-            why="""The mean of the squares is the variance plus the square of the mean. For the numbers 1, 2 and 6 it is 41/3 and the
-            variance 14/3. The two agree only for tokens whose mean is 0.""",
         ),
         "LN15": mistake(
             patch(VARIANCE, "variance = (x - mean).abs().mean(dim=-1, keepdim=True) ** 2"),

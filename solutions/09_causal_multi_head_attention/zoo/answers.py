@@ -458,7 +458,7 @@ WRONG["layer_norm"] = [
     ("LN1", _BY_HAND.replace(".sum(-1, keepdim=True) / d + eps", ".sum(-1, keepdim=True) / (d - 1) + eps")),
     ("LN2", _VAR.replace("(v + eps).sqrt()", "(v.sqrt() + eps)")),
     ("LN2", _VAR.replace("(v + eps).sqrt()", "(x.std(-1, correction=0, keepdim=True) + eps)")),
-    ("LN3", _VAR.replace(" + eps", "")),
+    ("LN2", _VAR.replace(" + eps", "")),
     ("LN4", _VAR.replace(".sqrt()", "")),
     ("LN5", _VAR.replace("(x - m)", "x")),
     (
@@ -551,7 +551,7 @@ WRONG["layer_norm"] += [
 """,
     ),  # mean and variance over tokens and features together (all axes but the first)
     (
-        "LN16",
+        "LN5",
         """def layer_norm(x, weight, bias, eps=1e-5):
     mean = x.mean(-1, keepdim=True)
     d = x.shape[-1]
@@ -563,7 +563,7 @@ WRONG["layer_norm"] += [
 
 WRONG["TransformerBlock"] += [
     (
-        "CM69",
+        "CM21",
         """class TransformerBlock(nn.Module):
     def __init__(self, d_model: int, num_heads: int, max_len: int, dropout: float = 0.0) -> None:
         super().__init__()

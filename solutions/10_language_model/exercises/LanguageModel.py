@@ -187,12 +187,7 @@ class LanguageModel:
             why="""Tying them saves vocabulary · d_model parameters (Press and Wolf 2017), and GPT-2 does it. With 102
             characters there is little to save, and this model keeps them apart.""",
         ),
-        "LM8": mistake(
-            patch(", bias=False)", ")"),
-            says="head has a bias; it should have none (bias=False).",
-            why="""A bias there can learn how frequent each token is. It does no harm, but weights that are exchanged have to
-            fit.""",
-        ),
+        "PJ2": patch(", bias=False)", ")"),
         "CM7": (
             patch(TOO_LONG, "pass"),
             patch(TOO_LONG, "", SUM, "ids = ids[:, -self.max_len:]\n        x = self.token(ids) + "),

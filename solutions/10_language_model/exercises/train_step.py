@@ -217,8 +217,13 @@ class train_step:
         ),
         "TR11": mistake(
             patch(RETURN, "return loss"),
-            says="The loss came back with its graph: return `loss.item()`, a float.",
-            why="""A list of such losses keeps the activations of every step alive, until the memory is full.""",
+            patch(RETURN, f"model.last = loss\n    {RETURN}"),
+            says="""The graph is still in memory after the call: return `loss.item()`, a float, and keep nothing that belongs to the
+            graph.""",
+            why="""A list of losses with their graphs keeps the activations of every step alive, until the memory is full. The loss
+            is part of the graph, and so are the logits, anything computed from them, and gradients that `create_graph=True` made; in
+            an attribute the last one stays. `backward()` lets go of much that a graph holds, but not of the graph itself. A number
+            has no graph, and neither has `loss.detach()`.""",
         ),
         "CM42": (patch(FORWARD, f"model.train()\n    {FORWARD}"), patch(FORWARD, f"model.eval()\n    {FORWARD}")),
         "TR13": mistake(
@@ -251,14 +256,6 @@ class train_step:
             why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the other
             direction or made twice, summed, or scaled by the batch size. next_token_loss pairs logits[:, :-1] with ids[:, 1:] itself,
             and it is a mean already. Call it with all of ids; its own check would say whether it is right.""",
-        ),
-        "TR17": mistake(
-            patch(RETURN, f"model.last = loss\n    {RETURN}"),
-            says="The graph is still in memory after the call: something that belongs to it is kept.",
-            why="""It may be the loss, the logits, anything computed from them, or gradients that `create_graph=True` made. `backward()`
-            lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with each step, and
-            memory grows; in an attribute the last one stays. A number, `loss.item()`, has no graph, and neither has
-            `loss.detach()`.""",
         ),
         "TR18": mistake(
             patch(BACKWARD, "pass"),

@@ -465,7 +465,7 @@ WRONG["LanguageModel"] = [
         ),
     ),
     ("LM7", _MODEL.replace("bias=False)", "bias=False)\n        self.head.weight = self.token.weight")),
-    ("LM8", _MODEL.replace(", bias=False", "")),
+    ("PJ2", _MODEL.replace(", bias=False", "")),
     ("CM7", _MODEL.replace('raise ValueError("too long")', "pass")),
     ("LM10", _MODEL.replace("self.head(self.norm(x))", "F.softmax(self.head(self.norm(x)), dim=-1)")),
     ("LM11", _MODEL.replace("self.token(idx)", "self.token(idx) * math.sqrt(self.norm.normalized_shape[0])")),
@@ -680,7 +680,7 @@ WRONG["train_step"] = [
         ),
     ),
     *(
-        ("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item"))
+        ("TR11", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item"))
         for kept in (
             "model.last_loss = loss",
             "optimizer.loss = loss",
@@ -688,7 +688,7 @@ WRONG["train_step"] = [
         )
     ),
     (
-        "TR17",
+        "TR11",
         _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace(
             "    loss = next", "    train_step.logits = model(ids)\n    loss = next"
         ),
@@ -717,8 +717,8 @@ WRONG["train_step"] = [
         "TR15",
         _TAKEN.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
     ),
-    ("TR17", _TAKEN.replace("loss.backward()", "loss.backward(create_graph=True)")),
-    ("TR17", _TAKEN.replace("    return loss.item", "    model.perplexity = loss.exp()\n    return loss.item")),
+    ("TR11", _TAKEN.replace("loss.backward()", "loss.backward(create_graph=True)")),
+    ("TR11", _TAKEN.replace("    return loss.item", "    model.perplexity = loss.exp()\n    return loss.item")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    torch.set_grad_enabled(False)\n")),
     (None, _TAKEN.replace("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()")),
     (None, _TAKEN.replace("model(ids), ids)\n    loss.b", "model(ids[:1]), ids[:1])\n    loss.b")),

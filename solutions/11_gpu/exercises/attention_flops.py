@@ -69,7 +69,7 @@ class attention_flops:
         "GP12": mistake(
             patch("num_heads * t_q", "t_q"),
             patch("batch * num_heads", "num_heads"),
-            says="The batch or the number of heads is missing: each head of each item of the batch counts.",
+            says="The batch or the number of heads is missing, perhaps in one term only: each head of each item of the batch counts.",
             why="""Each item of the batch is one attention of its own. In it each head has its own q, k and v, its own scores, and
             its own two products.""",
         ),

@@ -67,8 +67,10 @@ class time_ms:
     mistakes = {
         "GP21": mistake(
             patch(WARM_UP, ""),
-            says="There is no warm-up: the first calls, which are slow, are measured.",
-            why="The first call loads libraries, compiles kernels, asks for memory. `warmup` calls come before any reading.",
+            patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
+            says="The first calls, which are slow, are measured; fn should be called `warmup` times before the first reading.",
+            why="""The first call loads libraries, compiles kernels, asks for memory. Warm-up calls are made so that their time need
+            not be counted: they come before any reading, and `repeats` readings follow.""",
         ),
         "GP22": mistake(
             patch("statistics.median", "statistics.mean"),
@@ -87,18 +89,12 @@ class time_ms:
         ),
         "GP26": mistake(
             patch(*BEFORE, *AFTER),
-            says="fn's work is not waited for before the clock is read the second time: the launch was measured, and not the work.",
-            why="A GPU works while Python goes on. Without waiting, the second reading of the clock comes before the work is done.",
-        ),
-        "GP27": mistake(
-            patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
-            says="The warm-up calls are among the readings.",
-            why="They are made so that their time need not be counted.",
-        ),
-        "GP28": mistake(
             patch(*BEFORE),
-            says="Nothing waits for the warm-up before the clock is started: the rest of its work is measured with the first reading.",
-            why="The warm-up calls only queue their work. The first measured call has to wait for it.",
+            says="""The clock is read before earlier work of fn is done, at the start or at the end of a reading: wait before each
+            of the two.""",
+            why="""A GPU works while Python goes on. Without waiting at the end, the second reading of the clock comes before the
+            work is done: the launch was measured, and not the work. Without waiting at the start, the first measured call has to wait
+            for what the warm-up calls queued.""",
         ),
         "GP29": mistake(
             patch("torch.device(device).type", "device.type"),
@@ -145,7 +141,7 @@ class time_ms:
             patch("'cuda': lambda: torch.cuda.synchronize(device), ", ""),
             patch("waits.get(kind, lambda: None)", "waits['cuda']"),
             patch(", 'mps': torch.mps.synchronize", ""),
-            says="What is waited for does not follow the device: CUDA and Apple's GPU each have a `synchronize`, the CPU needs none.",
+            says="What is waited for does not follow the device: CUDA and Apple's GPU each have a `synchronize`; the CPU needs none.",
             why="""Only the device that did the work is waited for: `torch.cuda.synchronize(device)` for CUDA, which raises where
             there is none, and `torch.mps.synchronize()` for Apple's GPU. Both work while Python goes on. The CPU is done when the
             call returns.""",

@@ -362,7 +362,7 @@ TIME_WRONG = [
         "GP26",
         _timer(after="end = time.perf_counter(); sync(device)").replace("append(time.perf_counter() -", "append(end -"),
     ),
-    ("GP28", _timer(before="pass")),
+    ("GP26", _timer(before="pass")),
     (
         "GP29",
         """
@@ -402,7 +402,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     (None, _timer(result="1000 * statistics.median(times[1:])")),
     (None, _timer(result="int(1000 * statistics.median(times))")),
     (None, _timer(result="1.0")),
-    ("GP28", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
+    ("GP26", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
     ("GP24", "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
 ]
 
@@ -679,7 +679,7 @@ TIME_WRONG += [
     ("GP22+GP26", _timer(before="pass", after="pass", result="1000 * statistics.mean(times)")),
     ("GP21+GP24", _timer(warm="pass", result="statistics.median(times)")),
     (
-        "GP27",
+        "GP21",
         """
 def time_ms(fn, device, warmup=3, repeats=10):
     kind = torch.device(device).type
@@ -832,7 +832,7 @@ WRONG["attention_flops"] += [
 
 WRONG["time_ms"] += [
     (
-        "GP28",
+        "GP26",
         """def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
     device = torch.device(device)
 

@@ -106,10 +106,8 @@ TEXTS = (
         "A fused weight, as `in_proj_weight` or that of `qkv`, stacks three matrices: rows 0 to d_model − 1 make queries, the next "
         "d_model keys, the last values. Nothing but the convention says so, since all have the same shape. Any order trains equally "
         "well. It matters when weights come from elsewhere: read in another order, or every third row at a time, they give nonsense.",
-        "v, k, q = qkv.chunk(3, dim=-1)\n"
-        "scores = q @ k.mT",
-        "q, k, v = qkv.chunk(3, dim=-1)\n"
-        "scores = q @ k.mT",
+        "v, k, q = qkv.chunk(3, dim=-1)\nscores = q @ k.mT",
+        "q, k, v = qkv.chunk(3, dim=-1)\nscores = q @ k.mT",
     ),
     MistakeText(
         "CM7",
@@ -130,9 +128,7 @@ TEXTS = (
         "max_len, a scale from the width of a head. Saved, they enlarge a checkpoint, which then fits no other max_len, and "
         "`load_state_dict` misses them in the weights of another model.\n\n"
         "Take max_len = 1024: the mask has 1,048,576 entries.",
-        "module = nn.Module()\n"
-        'module.register_buffer("mask", mask)\n'
-        "saved = list(module.state_dict())",
+        'module = nn.Module()\nmodule.register_buffer("mask", mask)\nsaved = list(module.state_dict())',
         "module = nn.Module()\n"
         'module.register_buffer("mask", mask, persistent=False)\n'
         "saved = list(module.state_dict())",
