@@ -29,12 +29,7 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         "PE3": tuple(
             patch(frequencies, f"torch.exp({i} * (-math.log(base) / {d} // 2))") for i in ("two_i / 2", "two_i")
         ),
-        "PO3": mistake(
-            patch("= base", "= 10000.0"),
-            says="The argument `base` is never used: 10000 was written into the code.",
-            why="""The base sets how slowly the slowest pair turns. Models for long texts raise it, RoPE with 500000 for example, so
-            it is a parameter, and 10000 is only its default.""",
-        ),
+        "PO3": patch("= base", "= 10000.0"),
         "PO5": mistake(
             patch(angles, f"torch.deg2rad({angles})"),
             says="The angle was converted between degrees and radians; use it as it is, in radians.",
@@ -56,9 +51,10 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         ),
         "PO15": mistake(
             patch(frequencies, "torch.ones_like(two_i)"),
-            says="All pairs were given the same frequency; pair i should have base^(−2i/d).",
-            why="""With one frequency the angle comes round again after 2π positions, so near and far positions look alike. The slow
-            pairs tell far positions apart: pair i turns by base^(−2i/d) per position.""",
+            says="All pairs were given the same frequency, or all heads the same slope; each should have its own, by its index.",
+            why="""Pair i turns by base^(−2i/d) per position. With one frequency the angle comes round again after 2π positions, so
+            near and far positions look alike; the slow pairs tell far positions apart. Head h of ALiBi has the slope 2^(−8(h +
+            1)/num_heads): a steep one reads the neighbors, a flat one the whole text. With one slope all heads look equally far.""",
         ),
         "PO18": mistake(
             patch(exponent, f"-two_i / ({d} - 2)"),
@@ -72,8 +68,10 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
         "PO36": mistake(
             patch(exponent, f"-two_i // {d}"),
             patch(f", {made}", "", exponent, f"-two_i // {d}"),
-            says="The exponent was rounded down to a whole number by `//`; divide with `/`.",
-            why="""The exponents −2i/d lie between −1 and 0. Rounded down, all but the first are −1: one pair turns by a full step
-            and every other by 1/base, hardly at all. Without the minus all of them are 0.""",
+            says="An exponent was rounded to a whole number by `//`; divide with `/`.",
+            why="""The exponents −2i/d of the frequencies lie between −1 and 0. Rounded down, all but the first are −1: one pair
+            turns by a full step and every other by 1/base, hardly at all. Without the minus all of them are 0. Of ALiBi's slopes with
+            3 heads the exponents are −2⅔, −5⅓ and −8, and rounding makes −3, −6 and −8 of them; for 1, 2, 4 and 8 heads nothing shows
+            it.""",
         ),
     }

@@ -665,7 +665,7 @@ assert total == 124_439_808
 # - train_step TR1: What is in `.grad` when `backward()` begins?
 # - train_step TR3: When does somebody read the gradients that you have clipped?
 # - train_step TR11: What does the list of losses keep alive after a thousand steps?
-# - generate CM53: In which mode was the model before you were called?
+# - generate CM42: In which mode was the model before you were called?
 # - generate CM51: How many positions does the model have vectors for?
 #
 # ## To discuss

@@ -27,7 +27,7 @@ IDS = (
     + [f"PE{i}" for i in range(1, 5)]
     + [f"RO{i}" for i in range(1, 4)]
     + [f"MH{i}" for i in range(1, 6)]
-    + ["XA1"]
+    + ["MU1", "MU2", "MU4", "MU19", "MU25", "MU31", "CM7", "CM9", "PO2", "PO3"]
     + [f"BW{i}" for i in range(1, 4)]
     + [f"DT{i}" for i in range(1, 6)]
     + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"]
@@ -41,6 +41,7 @@ UNWANTED = re.compile(
     re.IGNORECASE,
 )
 NUMPY = {"SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "BW1", "BW2", "DT2", "FL3", "FL5"}
+REFUSED = {"MU1": {"d_model": 10}, "CM7": {"ids": torch.ones(1, 5), "max_len": 4}}  # what the right code refuses
 RAISES = {"PJ1": None, "MH4": RuntimeError, "DT1": RuntimeError, "MK11": RuntimeError}  # None: raises on the next call
 
 
@@ -173,8 +174,6 @@ def given(id: str) -> dict:
         "has_cache": True,
         "causal": torch.ones(3, 3, dtype=torch.bool).tril(),
         "padding": torch.tensor([True, True, False]),
-        "decoder": tensor(2, 4),
-        "memory": tensor(5, 4),
         "position": 1,
         "base": 10000.0,
         "weights": torch.rand(50),
@@ -214,12 +213,16 @@ def given(id: str) -> dict:
         "LG2": {"v": tensor(6)},
         "KV2": {"cache_k": tensor(1, 2, 3, 4)},
         "BW3": {"scores": tensor(2, 3).requires_grad_()},
+        "MU2": {"w_o": lambda x: 4 * x},
+        "MU19": {"x": tensor(3).requires_grad_()},
+        "MU25": {"weights": tensor(3, 5)},
+        "PO3": {"base": 100.0},
         "DT3": {"self": nn.Module()},
         "DT4": {"x": torch.ones(2, 3, 4, device="meta")},
         "DT5": {"self": nn.Module(), "table": tensor(3)},
         "TP1": {"shards": [(tensor(2, 3), tensor(3, 4)), (tensor(2, 5), tensor(5, 4))], "bias": torch.ones(4)},
     }
-    return names | own.get(id, {})
+    return names | own.get(id, {}) | REFUSED.get(id, {})
 
 
 def outcome(id: str, code: str):
@@ -257,7 +260,7 @@ OF_ANY_EXERCISE = [
 ]  # their code is of any f and x; tests/judging/test_outcomes.py shows each in a cell
 
 
-@pytest.mark.parametrize("id", [id for id in IDS if id not in OF_ANY_EXERCISE and id not in RAISES])
+@pytest.mark.parametrize("id", [id for id in IDS if id not in OF_ANY_EXERCISE and id not in (*RAISES, *REFUSED)])
 def test_wrong_and_right_code_run_and_disagree(id):
     if id == "DT2" and np.lib.NumpyVersion(np.__version__) < "2.0.0":
         pytest.skip("NumPy 1 keeps float32 here")
@@ -270,6 +273,13 @@ def test_wrong_code_that_raises_does_so_and_the_right_code_runs(id):
     with pytest.raises(RAISES[id] or RuntimeError):
         outcome(id, TEXTS[id].wrong)
     outcome(id, TEXTS[id].right)
+
+
+@pytest.mark.parametrize("id", list(REFUSED))
+def test_right_code_that_refuses_does_so_and_the_wrong_code_runs(id):
+    outcome(id, TEXTS[id].wrong)
+    with pytest.raises(ValueError):
+        outcome(id, TEXTS[id].right)
 
 
 RIGHT_WEIGHTS = [

@@ -74,8 +74,6 @@ def scale_examples():
     numbers = torch.arange(12)
     fused, per_head = numbers.chunk(3)[1].view(2, 2), numbers.view(2, 6).chunk(3, dim=-1)[1]
     yield "PJ3", f"its key is {per_head[0].tolist()}", f"true key is {fused[0].tolist()}"
-    decoder, memory = np.ones((2, 3)), np.ones((5, 3))
-    yield "XA1", *("{} × {}".format(*weights.shape) for weights in (decoder @ memory.T, memory @ decoder.T))
 
 
 def mask_examples():
@@ -124,6 +122,8 @@ def position_examples():
     assert {log / width // 2 for width in (64, 512, 4096)} == {-1} and round(math.exp(log / 2), 4) == 0.01
     s, c = np.sin([1, 0.01]), np.cos([1, 0.01])
     yield "PE4", shown([s[0], c[0], s[1], c[1]], 3), shown([s[0], s[1], c[0], c[1]], 3)
+    yield "PO2", said_list(range(3)), said_list(range(1, 4))
+    yield "PO3", f"is {1 / 100 ** (1 / 2):.1f}", f"is {1 / 10000 ** (1 / 2):.2f}"
     yield "RO1", shown([c[0], s[0], 0, 0], 3), shown([c[0], 0, s[0], 0], 3)
     yield "RO2", shown([c[0], 0, s[1], 0], 3), f"length {math.hypot(c[0], s[1]):.3f}"
     right, wrong = (c[0] - s[0], s[0] + c[0]), (c[0] + s[0], s[0] + c[0])

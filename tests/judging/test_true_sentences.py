@@ -53,7 +53,7 @@ def test_no_property_holds_by_the_way_an_experiment_fills_what_it_leaves_open():
     rolled = "def next_token_loss(logits, ids):\n    return F.cross_entropy(logits.mT, ids.roll(-1, dims=1))\n"
     found = verdict("next_token_loss", rolled)
     assert (
-        found.mistakes == ("NL18",) and "a model that knows every next token pays next to nothing" not in found.verified
+        found.mistakes == ("NL7",) and "a model that knows every next token pays next to nothing" not in found.verified
     )
     diagonal = "def induction_score(weights, period):\n    return weights.diagonal(1 - period, 2, 3).mean(dim=(0, 2))\n"
     assert verdict("induction_score", diagonal).verified == ()

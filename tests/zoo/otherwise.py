@@ -603,9 +603,7 @@ OTHERWISE = {
         SPLIT,
         {
             "MU13": ("dim=1)", "dim=2)"),
-            "MU14": ("dim=1)", "dim=0)"),
             "MU4": ("h * d:(h + 1) * d", "h::num_heads"),
-            "MU16": ("dim=1)", "dim=1).mT"),
             "MU19": ("x[:, :, h", "x.data[:, :, h"),
         },
     ),

@@ -1,7 +1,6 @@
 """Attention in several heads, between two projections."""
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,12 @@ class MultiHeadAttention:
         "SD4": patch("sqrt(q.shape[-1]", "sqrt(self.num_heads"),
         "SD6": patch(SCALE, "", SOFTMAX, f"{SOFTMAX}{SCALE}"),
         "SM1": (patch("dim=-1", "dim=-2"), patch("dim=-1", "dim=-2") + LOW),
-        "SM2": tuple(patch("dim=-1", f"dim={dim}") + fill for dim in (0, 1) for fill in (PLAIN, LOW)),
+        "SM2": (
+            patch("dim=-1", "dim=0"),
+            patch("dim=-1", "dim=1"),
+            patch("dim=-1", "dim=0") + LOW,
+            patch("dim=-1", "dim=1") + LOW,
+        ),
         "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()"), softmax_by_hand(ROW_MAXIMUM, "e.sum()")),
         "SM4": tuple(softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)") + way for way in (PLAIN, BY_QUERY)),
         "SM5": softmax_by_hand("scores"),
@@ -236,25 +240,13 @@ class MultiHeadAttention:
         "NT8": patch("(output, weights)", "(weights, output)"),
         "NT23": patch("(output, weights)", "output"),
         "SD8": (
-            *(SCORES_TURNED + way + fill for way in (PLAIN, *EINSUMS) for fill in FILLS),
-            *(Q_FROM_KEY + K_FROM_QUERY + way + fill for way in (PLAIN, EINSUMS[0]) for fill in FILLS),
+            *(SCORES_TURNED + way for way in (PLAIN, IN_PLACE, *EINSUMS)),
+            *(Q_FROM_KEY + K_FROM_QUERY + way for way in (PLAIN, IN_PLACE, EINSUMS[0])),
             Q_AS_LONG_AS_QUERY + K_FROM_QUERY,
             patch("weights @ v", "weights.mT @ v"),
         ),
-        "XA1": tuple(
-            first + others
-            for others in (PLAIN, ALL_EXCHANGED)
-            for first in (
-                *(Q_FROM_KEY + way + fill for way, fill in product((PLAIN, BY_QUERY), FILLS)),
-                Q_AS_LONG_AS_QUERY,
-            )
-        ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
-        "MU2": mistake(
-            patch("self.w_o(merge", "merge", "v))", "v)"),
-            says="The output projection w_o is not applied.",
-            why="Concatenated heads lie side by side. `w_o` mixes them; without it, what different heads found never meets.",
-        ),
+        "MU2": patch("self.w_o(merge", "merge", "v))", "v)"),
         "MU3": mistake(
             patch("(output, weights)", "(output, weights.mean(dim=1))"),
             says="The weights are averaged over the heads; those of each head were asked for.",
@@ -264,25 +256,24 @@ class MultiHeadAttention:
         "MU4": patch(*DEALT, of="split_heads"),
         "MU5": mistake(
             patch("self.w_v(value)", "self.w_v(key)"),
-            says="The values are made from key; the argument value is not used.",
-            why="""In self-attention query, key and value are the same tensor, so the slip does not show. In cross-attention key and
-            value may be different tensors: one is compared with the queries, the other is read.""",
-        ),
-        "MU6": mistake(
+            patch("self.w_k(key)", "self.w_k(value)"),
             ALL_EXCHANGED,
-            says="Keys and values are made from query; the arguments key and value are not used.",
-            why="That is self-attention, whatever is passed. A decoder that should read an encoder would only ever read itself.",
+            *(Q_FROM_KEY + way for way in (PLAIN, IN_PLACE, BY_QUERY, BY_QUERY + IN_PLACE, ALL_EXCHANGED)),
+            Q_AS_LONG_AS_QUERY,
+            Q_AS_LONG_AS_QUERY + ALL_EXCHANGED,
+            says="An argument went to another projection than its own: w_q should read query, w_k key, and w_v value.",
+            why="""In self-attention query, key and value are one tensor, so the slip does not show. In cross-attention they differ:
+            the queries come from the decoder and decide the number of rows, and what is compared with them is key. What is read is
+            value. A decoder whose keys and values are made from query only ever reads itself.""",
         ),
         "MU7": mistake(
             patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
-            says="Queries and keys share one projection: w_q is used for both.",
-            why="In self-attention each token's key then equals its query, so i scores j exactly as j scores i. Use each layer once.",
-        ),
-        "MU8": mistake(
-            patch("self.w_k(key)", "self.w_k(value)"),
-            says="The keys are made from value; the argument key is not used.",
-            why="In self-attention all are one tensor, so the slip does not show. Elsewhere key and value may be different tensors.",
+            patch("self.w_k(key)", "self.w_v(key)", "self.w_v(value)", "self.w_k(value)"),
+            says="The layers were mixed up: w_q should make the queries, w_k the keys, and w_v the values.",
+            why="""With w_q for queries and keys, each token's key in self-attention equals its query, so i scores j exactly as j
+            scores i. With w_k and w_v exchanged, such a module learns as well, but weights that a right one has saved mean something
+            else in it. Use each layer once.""",
         ),
         "MU9": mistake(
             patch("self.w_v(value)", "value"),
@@ -293,10 +284,14 @@ class MultiHeadAttention:
         "MU11": mistake(
             *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
-            says="An axis was inserted into the mask, which already broadcasts to (B, num_heads, T_q, T_k) as it comes.",
-            why="""The extra axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q, T_k):
-            with one more, the heads land where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
-            for heads, and a mask with four axes gets a fifth.""",
+            *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
+            says="""An axis was inserted into the mask, or two were exchanged; use it as it comes: it broadcasts to (B, num_heads,
+            T_q, T_k).""",
+            why="""A further axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q,
+            T_k): with one more, the heads land where the batch belongs, and of a mask (T_q, T_k) the rows are taken for heads.
+
+            Row i of the mask says what query i may see, and the scores have the same order. With its last two axes exchanged, a mask
+            (B, 1, 1, T_k) for padded keys hides queries. Where T_q and T_k agree nothing warns.""",
         ),
         "MU12": mistake(
             patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
@@ -342,19 +337,10 @@ class MultiHeadAttention:
             why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's
             maximum is ∞, and ∞ − ∞ is NaN. Rows in which nothing is hidden are right.""",
         ),
-        "MU23": mistake(
-            *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
-            says="The mask's last two axes were exchanged; it should be used as it comes, (…, T_q, T_k), the keys last.",
-            why="""Row i of the mask says what query i may see, and the scores have the same order. Transposed, a mask (B, 1, 1, T_k)
-            for padded keys hides queries. Where T_q and T_k differ torch mostly raises; where they agree nothing warns.""",
-        ),
-        "MU24": mistake(
+        "MU19": (
             *(patch(f"self.{made}", f"self.{made}.detach()") for made in ("w_q(query)", "w_k(key)", "w_v(value)")),
-            says="The queries, the keys or the values were taken out of the graph: no gradient reaches their projection.",
-            why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The projection
-            that was cut off keeps the weights it started with. There should be no `detach()`, `.data` or `torch.no_grad()` in forward.""",
         ),
-        "MU25": mistake(
+        "MU25": (
             *(
                 patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =")
                 for p in (0.1, 0.2, 0.5)
@@ -363,10 +349,6 @@ class MultiHeadAttention:
                 patch("output =", f"weights = nn.functional.dropout(weights, {p}, self.training)\n        output =")
                 for p in (0.1, 0.2, 0.5)
             ),
-            says="Dropout acts on the weights; this module should have none.",
-            why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every
-            forward; one that is made once drops in training. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer
-            sums to 1. Lesson 09 has dropout, in training only.""",
         ),
         "MU45": mistake(
             patch(
@@ -382,10 +364,5 @@ class MultiHeadAttention:
             says="The tokens themselves were cut into heads, so each head saw one slice; project the whole token, then cut.",
             why="""A head's queries, keys and values are d_head numbers each, and every one of them may depend on all d_model features of
             the token. Cut first, a head multiplies its own slice by one block on the diagonal of each matrix; the rest is never used.""",
-        ),
-        "MU46": mistake(
-            patch("self.w_k(key)", "self.w_v(key)", "self.w_v(value)", "self.w_k(value)"),
-            says="w_k and w_v were exchanged: w_k should project the keys, and w_v the values.",
-            why="Trained from the start, such a module learns as well. Weights that a right one has saved mean something else in it.",
         ),
     }

@@ -93,7 +93,7 @@ class copy_torch_weights:
     )
 
     mistakes = {
-        "MU31": mistake(
+        "MU31": (
             patch(THREE_LAYERS, "(mine.w_v, mine.w_k, mine.w_q"),
             patch(THREE_LAYERS, "(mine.w_q, mine.w_v, mine.w_k"),
             patch(THREE_LAYERS, "(mine.w_k, mine.w_q, mine.w_v"),
@@ -104,17 +104,10 @@ class copy_torch_weights:
                     ("weights", EXCHANGED.format("biases")),
                 )
             ),
-            says="The thirds of in_proj were mixed up; they should be read as q, k, v, in this order.",
-            why="""`in_proj_weight` stacks three matrices in the order of the arguments query, key, value. Nothing but the convention
-            says so: all have the same shape.""",
-        ),
-        "MU32": mistake(
             thirds(
                 "*(torch_mha.in_proj_weight[i::3] for i in range(3))",
                 "*(torch_mha.in_proj_bias[i::3] for i in range(3))",
             ),
-            says="Every third row was taken; q, k and v should each be a block of d_model consecutive rows.",
-            why="Rows 0 to d_model − 1 make queries, the next d_model keys, the last values.",
         ),
         "MU33": mistake(
             patch("copy_(weight)", "copy_(weight.T)"),
@@ -132,20 +125,18 @@ class copy_torch_weights:
             patch(BIAS, "pass"),
             patch(BIAS, f"if layer is mine.w_o:\n                {BIAS}"),
             patch(BIAS, f"if layer is not mine.w_o:\n                {BIAS}"),
-            says="A bias was not copied: copy in_proj_bias, in thirds like the weight, and out_proj.bias.",
-            why="""Freshly made, `nn.MultiheadAttention` has biases of zero and our layers random ones. The outputs then differ by
-            little, and by more once torch's module has been trained.""",
-        ),
-        "MU35": mistake(
             patch("mine.w_v, mine.w_o)", "mine.w_v)"),
-            says="The output projection was not copied: out_proj should go into w_o.",
-            why="Scores and weights agree without it, but the outputs do not.",
+            says="Not everything was copied: in_proj_weight and in_proj_bias, in thirds, and out_proj's weight and bias into w_o.",
+            why="""Freshly made, `nn.MultiheadAttention` has biases of zero and our layers random ones. Without the biases the
+            outputs differ by little, and by more once torch's module has been trained. Without out_proj scores and weights agree, but
+            the outputs do not.""",
         ),
         "MU36": mistake(
             each("{parameter} = nn.Parameter({new}.clone())"),
-            says="The module was given new parameters; the old ones should be overwritten in place.",
-            why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
-            changes the numbers and keeps the object.""",
+            each("{parameter} = {new}"),
+            says="A parameter was replaced, by a new one or by a tensor; its numbers should be overwritten in place, with `copy_`.",
+            why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. A tensor
+            in place of a parameter, `module.weight = tensor`, raises TypeError. `copy_` changes the numbers and keeps the object.""",
         ),
         "MU37": mistake(
             each("{parameter}.data = {new}.data"),
@@ -156,17 +147,6 @@ class copy_torch_weights:
             patch("with torch.no_grad()", "with torch.enable_grad()"),
             says="A parameter was changed in place while gradients were being recorded: do it under torch.no_grad().",
             why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated.",
-        ),
-        "MU39": mistake(
-            each("{new}.copy_({parameter})"),
-            says="The copy went the other way: torch's module now has your module's weights.",
-            why="`a.copy_(b)` writes b into a.",
-        ),
-        "MU40": mistake(
-            each("{parameter} = {new}"),
-            says="A tensor was assigned where a parameter belongs: copy the numbers into the parameter that is there.",
-            why="""`module.weight = tensor` raises TypeError, since a module's parameters can be replaced by parameters only. `copy_`
-            keeps the parameter and changes its numbers.""",
         ),
         "MU41": mistake(
             patch(
@@ -193,10 +173,11 @@ class copy_torch_weights:
         ),
         "MU44": mistake(
             patch(COPIES, "pass"),
+            each("{new}.copy_({parameter})"),
             says="Nothing was written into the module: its parameters are as they were.",
-            why="""`load_state_dict(…, strict=False)` passes over every name that it does not know, and torch's names differ from ours. A
-            copy of the module is another module, and `w = other` gives the name w to another tensor. `copy_` writes into a
-            parameter.""",
+            why="""`a.copy_(b)` writes b into a: the other way round, torch's module gets your module's weights. `load_state_dict(…,
+            strict=False)` passes over every name that it does not know, and torch's names differ from ours. A copy of the module is
+            another module, and `w = other` gives the name w to another tensor.""",
         ),
         "PJ3": thirds(
             "*(part.flatten(0, 1) for part in of_heads(torch_mha.in_proj_weight))",

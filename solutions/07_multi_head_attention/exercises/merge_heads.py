@@ -41,9 +41,11 @@ class merge_heads:
         "MH4": patch("reshape", "view"),
         "MU17": mistake(
             patch(*INTERLEAVED),
-            says="The merged numbers were interleaved; head 0 should come first as a whole, then head 1.",
-            why="""With d_head moved in front of the heads, the first number of every head comes before the second of any. `w_o` then
-            meets them in an order that it was not trained with.""",
+            patch("x.transpose(1, 2)", "x.flip(1).transpose(1, 2)"),
+            says="The merged numbers are in another order; head 0 should come first as a whole, then head 1, and so on.",
+            why="""With d_head moved in front of the heads, the first number of every head comes before the second of any. A loop
+            that puts each head in front of what it has, `torch.cat([head, merged])`, ends with the last head first. Either way `w_o`
+            meets the numbers in an order that it was not trained with.""",
         ),
         "MU18": mistake(
             patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
@@ -52,25 +54,12 @@ class merge_heads:
                 patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", added)
                 for added in ("sum(dim=1)", "sum(dim=1).repeat(1, 1, num_heads)")
             ),
-            says="The heads were averaged or added up; they should lie side by side.",
-            why="A mean or a sum loses which head found what. Side by side, in num_heads · d_head numbers for each token, all is kept.",
-        ),
-        "MU47": mistake(
             patch("x.transpose(1, 2).reshape(b, t, num_heads * d_head)", "x.reshape(b, num_heads * t, d_head)"),
-            says="The heads were laid one after another along the tokens; they should lie side by side, along the last axis.",
-            why="""A merge gives one row for each token, (B, T, num_heads · d_head). `torch.cat(heads, dim=1)` gives num_heads rows for
-            each of them; with `dim=-1` it puts the heads side by side.""",
-        ),
-        "MU48": mistake(
-            patch("x.transpose(1, 2)", "x.flip(1).transpose(1, 2)"),
-            says="The heads lie side by side in reverse order; head 0 should come first.",
-            why="""A loop that puts each head in front of what it has, `torch.cat([head, merged])`, ends with the last head first. `w_o`
-            then meets the heads in an order that it was not trained with.""",
+            says="""The heads were averaged, added up, or laid one after another along the tokens; they should lie side by side,
+            along the last axis.""",
+            why="""A mean or a sum loses which head found what. A merge gives one row for each token, (B, T, num_heads · d_head), in
+            which all is kept. `torch.cat(heads, dim=1)` gives num_heads rows for each of them; with `dim=-1` it puts the heads side
+            by side.""",
         ),
         "MU19": patch("return x.", "return x.detach()."),
-        "MU20": mistake(
-            patch(".reshape(b, t, num_heads * d_head)", ""),
-            says="The tokens are back at axis 1, but the heads still have an axis of their own.",
-            why="The numbers are in the right order; the last two axes should become one of num_heads · d_head.",
-        ),
     }

@@ -71,44 +71,20 @@ class split_heads:
 
     mistakes = {
         "MH1": patch(*VIEWED),
-        "MU1": mistake(
+        "MU1": (
             patch(*REFUSED),
             patch(*REFUSED, "return", "d_head = d_model // num_heads\n    return", HEADS, SLICES),
             patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)"),
-            says="A d_model that num_heads does not divide is not refused with ValueError.",
-            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes later, as an error about
-            shapes that never mentions heads, or not at all: numbers or whole heads are silently lost.""",
         ),
-        "MU4": mistake(
-            patch(*DEALT),
-            says="Heads took every num_heads-th number of the projection; each should get one contiguous slice of it.",
-            why="""`view(B, T, d_head, num_heads)` deals the numbers out like cards: head 0 of two gets the numbers 0, 2, 4, …. It
-            trains as well, and no weights of another model fit it.""",
-        ),
+        "MU4": patch(*DEALT),
         "MU13": mistake(
             patch(".transpose(1, 2)", ""),
-            says="The axis of heads still comes after the tokens; (B, num_heads, T, d_head) was asked for.",
-            why="Matrix products take the last two axes, so with heads in that place no token is ever compared with another.",
-        ),
-        "MU14": mistake(
             patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),
-            says="The heads were put before the batch; (B, num_heads, T, d_head) was asked for.",
-            why="Batch first is a convention of the whole course: masks and losses rely on axis 0.",
-        ),
-        "MU15": mistake(
-            patch("num_heads, d_model // num_heads)", "d_model // num_heads, num_heads)"),
-            says="The number of heads and their width are exchanged.",
-            why="d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads.",
-        ),
-        "MU16": mistake(
             patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
-            says="The last two axes were exchanged: each head came out as (d_head, T); (T, d_head) is expected.",
-            why="That is the shape of k.mT, which the scores q @ k.mT make for themselves. The split keeps one token per row.",
+            says="The axes are in another order; (B, num_heads, T, d_head) was asked for.",
+            why="""The numbers are right, their places are not. Matrix products take the last two axes, which have to be the tokens
+            and the numbers of one head: with the heads in front of d_head no token is ever compared with another. Masks and losses
+            rely on the batch at axis 0. (d_head, T) is the shape of k.mT, which the scores q @ k.mT make for themselves.""",
         ),
-        "MU19": mistake(
-            patch("return x.", "return x.detach()."),
-            says="The graph is cut: the numbers are right, but no gradient reaches x.",
-            why="""Moving numbers about is differentiable, and torch adds it to the graph. `detach()`, `.data`, NumPy and
-            `torch.tensor(...)` of a tensor leave the graph, and nothing below learns.""",
-        ),
+        "MU19": patch("return x.", "return x.detach()."),
     }

@@ -247,6 +247,26 @@ WRONG = {
             "    return torch.stack([x[..., h * d:(h + 1) * d] for h in range(num_heads)], 1)\n",
         ),
         ("MU1", "def split_heads(x, num_heads):\n    return torch.stack(x.chunk(num_heads, -1), 1)\n"),
+        (
+            "MU13",
+            """def split_heads(x, num_heads):
+    B, T, C = x.shape
+    d, rest = divmod(C, num_heads)
+    if rest:
+        raise ValueError("uneven")
+    return torch.stack([x[:, :, h * d:(h + 1) * d] for h in range(num_heads)], dim=0)
+""",
+        ),
+        (
+            "MU13",
+            """def split_heads(x, num_heads):
+    B, T, C = x.shape
+    d, rest = divmod(C, num_heads)
+    if rest:
+        raise ValueError("uneven")
+    return torch.stack([x[:, :, h * d:(h + 1) * d] for h in range(num_heads)], dim=1).mT
+""",
+        ),
         (None, _SPLIT.replace("return x.view", "x = torch.cat([x[:, :8], 0 * x[:, 8:]], 1)\n    return x.view")),
         (
             "MU4",
@@ -262,14 +282,14 @@ WRONG = {
     ],
     "merge_heads": [
         (
-            "MU47",
+            "MU18",
             """
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=1)
 """,
         ),
         (
-            "MU48",
+            "MU17",
             """
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     merged = x[:, 0]
@@ -418,7 +438,7 @@ class MultiHeadAttention(nn.Module):
 """,
         ),
         (
-            "MU46",
+            "MU7",
             """
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads):
@@ -469,7 +489,7 @@ class MultiHeadAttention(nn.Module):
         ("MU3", _MHA.replace("return self.w_o(out), attn", "return self.w_o(out), attn.mean(1)")),
         ("MU4", _EINSUM.replace("unflatten(-1, cut)", "unflatten(-1, cut[::-1]).mT")),
         ("MU5", _MHA.replace("self.w_v(value)", "self.w_v(key)")),
-        ("MU6", _MHA.replace("self.w_k(key)", "self.w_k(query)").replace("self.w_v(value)", "self.w_v(query)")),
+        ("MU5", _MHA.replace("self.w_k(key)", "self.w_k(query)").replace("self.w_v(value)", "self.w_v(query)")),
         ("MU12", _MHA.replace("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)")),
         ("SM5", _LOOP.replace("            s = s - s.max(dim=-1, keepdim=True).values\n", "")),
         ("NT8", _MHA.replace("return self.w_o(out), attn", "return attn, self.w_o(out)")),
@@ -518,9 +538,9 @@ class MultiHeadAttention(nn.Module):
         ("SD8", _EINSUM.replace('"bihd,bjhd->bhij", q, k', '"bihd,bjhd->bhij", k, q')),
         ("SD8", _MHA.replace("torch.matmul(attn, v)", "torch.matmul(attn.transpose(-2, -1), v)")),
         ("SD8", _MHA.replace("self.w_q(query)", "self.w_q(key)").replace("self.w_k(key)", "self.w_k(query)")),
-        ("XA1", _MHA.replace("self.w_q(query)", "self.w_q(key)")),
+        ("MU5", _MHA.replace("self.w_q(query)", "self.w_q(key)")),
         (
-            "XA1",
+            "MU5",
             _EINSUM.replace("self.w_q(query)", "self.w_q(key)")
             .replace("self.w_k(key)", "self.w_k(query)")
             .replace("self.w_v(value)", "self.w_v(query)"),
@@ -534,8 +554,8 @@ class MultiHeadAttention(nn.Module):
         ),
         ("MU7", _MHA.replace("self.w_k(key)", "self.w_q(key)").replace("self.w_v(value)", "self.w_q(value)")),
         ("MU22", _MHA.replace("-inf", "inf")),
-        ("MU23", _MHA.replace("mask == 0", "mask.transpose(-2, -1) == 0")),
-        ("MU24", _OWN.replace("q @ k.mT", "q.detach() @ k.mT")),
+        ("MU11", _MHA.replace("mask == 0", "mask.transpose(-2, -1) == 0")),
+        ("MU19", _OWN.replace("q @ k.mT", "q.detach() @ k.mT")),
         ("MU25", _MHA.replace("        out = ", "        attn = nn.functional.dropout(attn, 0.1)\n        out = ")),
         ("BW3", _MHA.replace("torch.softmax(scores,", "torch.softmax(scores.detach(),")),
         (
@@ -656,7 +676,7 @@ class MultiHeadAttention(nn.Module):
         ),
         ("MU34", _COPY.replace("        mine.w_o.bias.copy_(torch_mha.out_proj.bias)\n", "")),
         (
-            "MU35",
+            "MU34",
             _COPY.replace(
                 "        mine.w_o.weight.copy_(torch_mha.out_proj.weight)\n        mine.w_o.bias.copy_(torch_mha.out_proj.bias)\n",
                 "",
@@ -684,7 +704,7 @@ class MultiHeadAttention(nn.Module):
 """,
         ),
         ("MU38", _COPY.replace("with torch.no_grad():", "if True:")),
-        ("MU40", _COPY.replace(".copy_(", " = (")),
+        ("MU36", _COPY.replace(".copy_(", " = (")),
         (None, "def copy_torch_weights(mine, torch_mha):\n    mine.__dict__.update(torch_mha.__dict__)\n"),
         (None, "def copy_torch_weights(mine, torch_mha):\n    mine.w_o = torch_mha.out_proj\n"),
         (None, "def copy_torch_weights(mine, torch_mha):\n    return mine\n"),

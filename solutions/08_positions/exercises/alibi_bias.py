@@ -65,13 +65,17 @@ class alibi_bias:
         ),
         "PO23": mistake(
             patch(".abs()", ".clamp(min=0)"),
-            says="Keys after the query were given no bias: the triangle above the diagonal is 0; both sides should have one.",
-            why="In a causal model the mask hides those keys anyway. Here the bias is −slope · abs(i − j), on both sides.",
+            patch(".abs()", ".abs().triu()"),
+            says="Keys on one side of the query were given no bias: a triangle beside the diagonal is 0; both sides should have one.",
+            why="""`clamp` or `tril` leaves nothing for the keys after the query, `triu` nothing for those before it. In a causal
+            model a mask hides the keys after the query anyway. Here the bias is −slope · abs(i − j), on both sides.""",
         ),
         "PO24": mistake(
             patch("-slopes", "-slopes.flip(0)"),
-            says="The slopes were put in reverse order, the flattest first; head 0 should have the steepest.",
-            why="2^(−8(h + 1)/num_heads) falls with h. Head 0 looks at what is near, the last head far back.",
+            says="The slopes, or the frequencies, are in reverse order, the smallest first; they should fall, the largest first.",
+            why="""2^(−8(h + 1)/num_heads) falls with h: head 0 looks at what is near, the last head far back. So does base^(−2i/d)
+            with i: the first pair turns by one radian per position, each later pair more slowly. In the other order attention works
+            as well, but not with weights that were trained in this one.""",
         ),
         "PO25": mistake(
             patch("* distance", "* distance ** 2"),
@@ -80,9 +84,11 @@ class alibi_bias:
         ),
         "PO26": mistake(
             patch("-8 * torch", "-torch", " / num_heads", ""),
-            says="The number of heads is never used: 2^(−(h + 1)) is right for eight only; use −8(h + 1)/num_heads as the exponent.",
-            why="""The example in the paper has 8 heads and slopes ½, ¼, …, 1/256. For another number of heads the same range, down
-            to 1/256, is divided into num_heads steps.""",
+            patch("-8 * torch", "-torch"),
+            says="A factor is missing from the exponent: the slope of head h should be 2^(−8(h + 1)/num_heads).",
+            why="""The example in the paper has 8 heads and slopes ½, ¼, …, 1/256, so 2^(−(h + 1)) is right for eight heads only. For
+            another number of heads the same range is divided into num_heads steps. Without the 8 the last slope is ½, and even that
+            head looks mostly at tokens nearby.""",
         ),
         "PO27": mistake(
             patch(f"slopes = {SLOPES}", f"n = 2 ** int(math.log2(num_heads))\n    slopes = {PUBLISHED}"),
@@ -98,27 +104,15 @@ class alibi_bias:
             says="Keys after the query were set to −∞, a causal mask; only a bias is asked for.",
             why="Bias and mask do different work. Kept apart, the same bias can be used in models that see both sides.",
         ),
-        "PO29": mistake(
-            patch("-8 * torch", "-torch"),
-            says="The factor 8 is missing from the exponent: slope_h should be 2^(−8(h + 1)/num_heads).",
-            why="""With the 8 the slopes run down to 2⁻⁸ = 1/256, so the last head looks far back. Without it the last slope is ½,
-            and even that head looks mostly at tokens nearby.""",
-        ),
-        "PO30": mistake(
+        "PO36": (
             patch("1) / num", "1) // num"),
             patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
-            says="The exponent −8(h + 1)/num_heads was rounded to a whole number by `//`; divide with `/`.",
-            why="""For 1, 2, 4 and 8 heads the quotient is whole and nothing shows it. For 3 heads the exponents are −2⅔, −5⅓ and −8,
-            and rounding makes −3, −6 and −8 of them.""",
         ),
-        "PO31": mistake(
+        "PO15": (
             *(
                 patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")
                 for exponent in ("(-8 / num_heads)", "(-8)")
             ),
-            says="Every head was given the same slope; head h should have 2^(−8(h + 1)/num_heads).",
-            why="""Different slopes give the heads different ranges: a steep one reads the neighbors, a flat one the whole text. With one
-            slope all heads look equally far.""",
         ),
         "PO33": mistake(
             patch(
@@ -131,12 +125,6 @@ class alibi_bias:
             says="Only head 0 was given a bias: perhaps a `return` is inside the loop; every head should have one.",
             why="""A `return` ends the function at once. Inside a loop that is the end of its first turn, and the entries of the
             other heads stay as they were made.""",
-        ),
-        "PO34": mistake(
-            patch(".abs()", ".abs().triu()"),
-            says="Keys before the query were given no bias: the triangle below the diagonal is 0; both sides should have one.",
-            why="""`triu` keeps what lies on and above the diagonal, the keys after the query. A causal model looks at none of those,
-            so nothing would be left of the bias. Here it is asked for on both sides.""",
         ),
         "PO41": mistake(
             patch(SLOPES, "8 * torch.arange(1, num_heads + 1) / num_heads"),

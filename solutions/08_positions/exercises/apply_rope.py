@@ -127,7 +127,11 @@ class apply_rope:
     return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)""",
             ),
         ),
-        "RO3": patch("a * cos - b", "a * cos + b"),
+        "RO3": (
+            patch("a * cos - b", "a * cos + b"),
+            patch(NEW_B, "new_b = b * cos - a * sin"),
+            patch(NEW_B, "new_b = a * sin - b * cos"),
+        ),
         "PE1": ANGLES["PE1"],
         "PE3": ANGLES["PE3"],
         "PO1": (patch(REFUSE, ""), patch(REFUSE, "", PAIRS, "x.reshape(*x.shape[:-1], d // 2, 2).unbind(-1)")),
@@ -139,9 +143,12 @@ class apply_rope:
         "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(
             patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
-            says="The positions that are passed in are never used: the tokens were counted from 0.",
-            why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens
-            rotates the next one by position 37; counted from 0 it would be at the beginning.""",
+            patch("positions[:, None]", "(positions - positions[0])[:, None]"),
+            patch("positions[:, None]", "(positions[0] + torch.arange(x.shape[-2]))[:, None]"),
+            says="The tokens were counted, or their positions moved to begin at 0; use the positions that are passed in as they come.",
+            why="""The tokens of x need not be the first of their sequence, nor in order, nor side by side. A text that goes on from
+            a cache begins at position 37, say, and its first token has to be turned by 37 steps. Of a batch with padding, or of a
+            cache that forgets, each token keeps its own position.""",
         ),
         "PO11": mistake(
             patch(NEW_A, NEW_A.replace("-", "+"), NEW_B, "new_b = b * cos - a * sin"),
@@ -155,25 +162,8 @@ class apply_rope:
             why="""Neighbors 2i and 2i + 1 were taken apart, so they must become neighbors again. Joined by `cat`, all first
             members come before all second ones.""",
         ),
-        "PO13": mistake(
-            patch("positions[:, None] * frequencies", "(positions[:, None] * frequencies)[:, None, :]"),
-            says="The positions were laid along the wrong axis; in x (..., T, d) the tokens are the last axis but one.",
-            why="""Angles of shape (T, d/2) broadcast against (..., T, d/2) as they are. With an axis put between them they meet the
-            axis before T: mostly an error, but silently wrong where that axis has T entries, too.""",
-        ),
-        "PO14": mistake(
-            patch("d = x.shape", "x = x.detach()\n    d = x.shape"),
-            says="The numbers are right, but the graph was cut; gradients should reach x.",
-            why="""Rotated queries and keys must carry gradients back to the projections that made them. `detach()`, `.data`,
-            `torch.no_grad()` and `torch.tensor(...)` of a tensor all cut the graph.""",
-        ),
+        "MU19": patch("d = x.shape", "x = x.detach()\n    d = x.shape"),
         "PO15": ANGLES["PO15"],
-        "PO16": mistake(
-            patch(NEW_B, "new_b = b * cos - a * sin"),
-            says="Both halves were given a minus sign; only the first should have one: (a cos θ − b sin θ, a sin θ + b cos θ).",
-            why="""The two sines of a rotation have opposite signs. With two minus signs the vector is stretched or squeezed,
-            depending on where it points: at θ = 1 the pair (1, 1) becomes (−0.301, −0.301), of length 0.426 where it was 1.414.""",
-        ),
         "PO17": mistake(
             patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
             says="The second number of a pair was computed from the new value of the first; use the old one.",
@@ -189,34 +179,12 @@ class apply_rope:
             rotation leaves no trace in the graph, and the gradient reaches x as if nothing had been rotated.""",
         ),
         "PO36": ANGLES["PO36"],
-        "PO38": mistake(
-            patch(NEW_B, "new_b = a * sin - b * cos"),
-            says="Both new numbers got a minus sign, which mirrors the pair; a rotation has one: (a cos − b sin, a sin + b cos).",
-            why="""At the angle 0 the pair (a, b) became (a, −b). A mirror keeps lengths, too, but two mirrored vectors no longer depend on
-            the difference of their positions in the way of a rotation.""",
-        ),
         "PO39": mistake(
             patch(ROTATED, "x + torch.stack((sin, cos), dim=-1).flatten(-2)"),
             says="Sines and cosines were added to x; each pair of x should be rotated by its angle.",
             why="""That is the encoding of Vaswani et al., added once to the tokens. RoPE turns queries and keys, so that their dot
             product depends on the difference of their positions.""",
         ),
-        "PO40": mistake(
-            patch("positions[:, None]", "(positions - positions[0])[:, None]"),
-            says="Positions were counted from the first one given; use them as they come.",
-            why="""A text that goes on from a cache begins at position 37, say, and its first token has to be turned by 37 steps.""",
-        ),
-        "PO43": mistake(
-            patch("positions[:, None]", "(positions[0] + torch.arange(x.shape[-2]))[:, None]"),
-            says="Positions were counted on from the first one given, in steps of 1; use all of them as they come.",
-            why="""Tokens need not stand side by side: of a batch with padding, of a cache that forgets, or of a text in another order each
-            token keeps its own position.""",
-        ),
-        "PO44": mistake(
-            patch("-two_i / d", "-two_i.flip(0) / d"),
-            says="The frequencies are in reverse order, the slowest first; pair i should have base^(−2i/d).",
-            why="""The first pair turns by one radian per position, and each later pair more slowly. In the other order attention works as
-            well, but not with weights that were trained in this one.""",
-        ),
+        "PO24": patch("-two_i / d", "-two_i.flip(0) / d"),
         "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }

@@ -94,37 +94,31 @@ class shift_matrix:
             says="Both sines of a block were given the same sign; one of them should be negative.",
             why="""With equal signs the block is no rotation: it changes lengths. sin(a + b) has a plus, cos(a + b) a minus.""",
         ),
-        "SH3": mistake(
-            patch(
-                TURNS,
-                "shift[even, even] = shift[even + 1, even + 1] = angles.sin()",
-                SINE,
-                "shift[even, even + 1] = angles.cos()",
-                OTHER,
-                "shift[even + 1, even] = -angles.cos()",
-            ),
-            says="Sine and cosine were exchanged in M; for offset 0 M should be the identity.",
-            why="The cosine of the angle 0 is 1, the sine 0. Where nothing moves, each encoding keeps its numbers.",
+        "PO4": patch(
+            TURNS,
+            "shift[even, even] = shift[even + 1, even + 1] = angles.sin()",
+            SINE,
+            "shift[even, even + 1] = angles.cos()",
+            OTHER,
+            "shift[even + 1, even] = -angles.cos()",
         ),
         "SH4": mistake(
             patch("offset * ", "(offset > 0) * "),
             patch("offset * ", "1 * "),
             patch("offset * ", "abs(offset) * "),
-            says="The offset did not enter as it is (its sign or its size is lost); the angle should be offset · ω.",
-            why="Moving by 5 positions turns each hand five times as far as moving by one, and moving back turns it the other way.",
+            patch("offset * frequencies", "frequencies", "return shift", "return offset * shift"),
+            says="The offset did not enter the angle as it is; the angle of a pair should be offset · ω.",
+            why="""Moving by 5 positions turns each hand five times as far as moving by one, and moving back turns it the other way.
+            To go k positions on is to turn k times: the matrix of one step to the power k. k times that matrix also makes everything
+            k times as long.""",
         ),
-        "SH5": mistake(
-            patch(
-                "even, even + 1",
-                "half, half + len(half)",
-                "even + 1, even]",
-                "half + len(half), half]",
-                TURNS,
-                "half = torch.arange(d_model // 2)\n    shift[half, half] = shift[half + len(half), half + len(half)] = angles.cos()",
-            ),
-            says="M pairs column i with column i + d/2; the table's pairs are neighbors, 2i and 2i + 1.",
-            why="""Code that puts all sines first and then all cosines pairs the columns like this. Here sine and cosine alternate, so the
-            blocks of 2 × 2 stand on the diagonal.""",
+        "RO1": patch(
+            "even, even + 1",
+            "half, half + len(half)",
+            "even + 1, even]",
+            "half + len(half), half]",
+            TURNS,
+            "half = torch.arange(d_model // 2)\n    shift[half, half] = shift[half + len(half), half + len(half)] = angles.cos()",
         ),
         "SH6": mistake(
             patch(SINE, "pass", OTHER, "pass"),
@@ -132,7 +126,7 @@ class shift_matrix:
             why="""A diagonal matrix can stretch sine and cosine, but not turn one into the other. sin(a + b) needs cos a as well as
             sin a.""",
         ),
-        "SH7": mistake(
+        "PO1": (
             patch(REFUSE, ""),
             patch(REFUSE, "d_model -= d_model % 2"),
             patch(
@@ -143,19 +137,6 @@ class shift_matrix:
                 "(torch.arange(0, d_model, 2)",
                 "(torch.arange(0, d_model - 1, 2)",
             ),
-            says="An odd width was not refused; it should raise a ValueError.",
-            why="The encoding works on pairs of columns, and an odd width leaves one column alone, which no rotation can move.",
-        ),
-        "SH8": mistake(
-            patch("return shift", "return torch.eye(d_model).roll(offset, 0)"),
-            patch("return shift", "return torch.eye(d_model).roll(-offset, 0)"),
-            says="M moves the features of an encoding to other places; it should turn each pair of them.",
-            why="""M acts on the features of one position. The next position's encoding is not made by moving these numbers along.""",
-        ),
-        "SH9": mistake(
-            patch("offset *", "2 * offset *"),
-            says="The angles are twice too large; the pair's angle should be offset · ω.",
-            why="One position on turns the hand of the first pair by 1 radian.",
         ),
         "SH10": mistake(
             patch(
@@ -169,10 +150,4 @@ class shift_matrix:
         ),
         **{id: ANGLES[id] for id in OF_FREQUENCIES},
         "PO7": patch("-two_i", "two_i"),
-        "SH11": mistake(
-            patch("offset * frequencies", "frequencies", "return shift", "return offset * shift"),
-            says="The matrix of one step was multiplied by offset; turn by offset times the angle.",
-            why="""To go k positions on, turn k times: that is the matrix of one step to the power k, whose angles are k times as large. k
-            times the matrix also makes everything k times as long.""",
-        ),
     }

@@ -80,21 +80,16 @@ class sinusoidal_positions:
             ),
             patch(REFUSE, "", ".flatten(-2)", ".flatten(-2)[:, :d_model]"),
             says="An odd width was not refused; it should raise a ValueError.",
-            why="""Both encodings work on pairs of columns, and an odd width leaves one column alone. Without a check the failure
-            comes later, as a message about shapes, or not at all where something broadcasts.""",
+            why="""Sines and cosines come in pairs, and so do the numbers that a rotation turns. An odd width leaves one of them
+            alone. Without a check the failure comes later, as a message about shapes, or not at all where something broadcasts.""",
         ),
-        "PO2": mistake(
-            patch("arange(n_positions)", "arange(1, n_positions + 1)"),
-            says="Every position was made one too large; positions should count from 0.",
-            why="""Counting from 1 shifts a table by a row and every rotation by a step. Distances stay right, so attention hardly
-            changes, until weights or positions are used by code that counts from 0.""",
-        ),
+        "PO2": patch("arange(n_positions)", "arange(1, n_positions + 1)"),
         "PO3": ANGLES["PO3"],
         "PO4": mistake(
             patch("sine, cosine =", "cosine, sine ="),
-            says="Sine and cosine were exchanged; at position 0 the sine should be 0 and the cosine 1.",
-            why="""At position 0 every angle is 0, where the sine is 0 and the cosine 1. The encoding's first row is therefore 0, 1,
-            0, 1, …; and a rotation by 0 must leave a vector as it is.""",
+            says="Sine and cosine were exchanged; of the angle 0 the sine is 0 and the cosine 1.",
+            why="""At position 0 every angle is 0. The encoding's first row is therefore 0, 1, 0, 1, …; and a rotation by 0, or a
+            shift by no position, must leave each number as it is.""",
         ),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],

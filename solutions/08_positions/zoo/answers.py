@@ -184,7 +184,7 @@ def apply_rope(x, positions, base=10000.0):
 WRONG = {
     "shift_matrix": [
         (
-            "SH11",
+            "SH4",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -226,7 +226,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH3",
+            "PO4",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -338,7 +338,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH7",
+            "PO1",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     M = torch.zeros(d_model, d_model, dtype=torch.float64)
@@ -364,7 +364,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH5",
+            "RO1",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -543,7 +543,7 @@ def shift_matrix(d_model, offset, base=10000.0):
     ],
     "apply_rope": [
         (
-            "PO43",
+            "PO10",
             """
 def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
     d = x.shape[-1]
@@ -557,7 +557,7 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
 """,
         ),
         (
-            "PO44",
+            "PO24",
             """
 def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
     d = x.shape[-1]
@@ -582,7 +582,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO38",
+            "RO3",
             """
 def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
@@ -605,7 +605,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO40",
+            "PO10",
             """
 def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
@@ -667,7 +667,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO14",
+            "MU19",
             """def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
     if d % 2:
@@ -717,7 +717,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO16",
+            "RO3",
             """def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
     if d % 2:
@@ -926,7 +926,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO30",
+            "PO36",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) // num_heads) for h in range(num_heads)])
@@ -942,7 +942,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO29",
+            "PO26",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-(h + 1) / num_heads) for h in range(num_heads)])
@@ -950,7 +950,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO30",
+            "PO36",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([1 / 2 ** (8 * (h + 1) // num_heads) for h in range(num_heads)])
@@ -958,7 +958,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO31",
+            "PO15",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -(2 ** (-8 / num_heads)) * (i - i[:, None]).abs().expand(num_heads, t, t)
@@ -985,7 +985,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO34",
+            "PO23",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)

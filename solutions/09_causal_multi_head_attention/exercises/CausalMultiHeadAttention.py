@@ -266,25 +266,29 @@ class CausalMultiHeadAttention:
         "PJ3": patch("3, self.num_heads, -1", "self.num_heads, 3, -1", "2, 0, 3, 1, 4", "3, 0, 2, 1, 4"),
         "CM1": mistake(
             NO_DROPOUT,
-            says="The argument dropout has no effect: nothing is dropped in training.",
+            patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
+            says="The argument dropout has no effect: pass it on to what drops attention weights in training.",
             why="""A value that `__init__` takes and `forward` never uses looks harmless: every test without dropout passes. Keep an
-            `nn.Dropout(dropout)` in the module and send the weights through it before they meet v.""",
+            `nn.Dropout(dropout)` in the module and send the weights through it before they meet v. `F.dropout` and `nn.Dropout`
+            without a probability drop half of the weights. A block takes the argument for its attention, whose default is 0.0; with
+            `self.attn.eval()` in forward the dropout is there and never acts, since `block.train()` sets the mode of all its parts.""",
         ),
         "CM2": mistake(
             NO_DROPOUT + patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
-            says="Dropout was applied to the output of the heads; it should be applied to the attention weights.",
-            why="""Both exist, and many models use both. They differ: dropping a weight hides a whole token from one query and head,
-            dropping a number of the output hides one feature of what came back.""",
-        ),
-        "CM3": mistake(
             NO_DROPOUT
             + patch(
                 "scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"
             ),
             NO_DROPOUT + patch(HIDE, HIDE.replace("scores = ", "scores = self.dropout(") + ")"),
-            says="Dropout was applied to the scores; it should be applied to the weights, after softmax.",
-            why="""A score that is dropped becomes 0. That does not take its key away, since softmax makes e⁰ of it, and may even raise
-            its weight. Where the mask has put −∞ before, −∞ · 0 is NaN, and so is the whole row.""",
+            patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
+            patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
+            patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
+            says="""Dropout acts at another place, or at one more; it should act on the attention weights, after softmax, and on
+            nothing else.""",
+            why="""Dropping a weight hides a whole token from one query and head. A number that is dropped from the output hides one
+            feature of what came back, and a number dropped from v is missing for every query. A score that is dropped becomes 0,
+            which does not take its key away, since softmax makes e⁰ of it; where the mask has put −∞ before, −∞ · 0 is NaN. Many
+            models drop behind the heads or in the branches of a block, too, with a probability for each. Here there is one `dropout`.""",
         ),
         "CM4": mistake(
             patch(
@@ -293,9 +297,16 @@ class CausalMultiHeadAttention:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
         heads = weights""",
             ),
-            says="The weights that dropout keeps are not scaled: each should be multiplied by 1/(1 − p).",
-            why="""A share p of the weights is missing on average, so the output would be smaller in training than in evaluation.
-            Dividing what stays by 1 − p makes both agree on average; `nn.Dropout` does so.""",
+            patch(
+                "heads = self.dropout(weights)",
+                """weights = self.dropout(weights)
+        weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
+        heads = weights""",
+            ),
+            says="The weights that dropout keeps should be multiplied by 1/(1 − p), and by nothing else.",
+            why="""A share p of the weights is missing on average, so without the factor the output would be smaller in training than
+            in evaluation. `nn.Dropout` divides what stays by 1 − p. The sum of a dropped row then differs from 1, and that is meant:
+            on average over many steps it is 1. Divided by its own sum, a row gets a factor that depends on what was dropped.""",
         ),
         "CM5": mistake(
             patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
@@ -304,18 +315,11 @@ class CausalMultiHeadAttention:
             why="""Early libraries asked for the probability to keep. torch, and this exercise, ask for the probability to drop:
             dropout=0.1 drops each weight with probability 0.1. At 0.5 both agree, so a test at 0.5 sees nothing.""",
         ),
-        "CM6": mistake(
-            patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
-            says="Dropout was applied to the values; it should be applied to the attention weights.",
-            why="A number dropped from v is missing for every query. A dropped weight hides a key from one query alone.",
-        ),
-        "CM7": mistake(
+        "CM7": (
             patch(TOO_LONG, ""),
             patch(TOO_LONG, "", "self.hidden[:t, :t]", "torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)"),
-            says="A sequence longer than max_len is not refused with ValueError.",
-            why="Without the check the failure comes later, as a message about shapes that never mentions max_len, or not at all.",
         ),
-        "CM8": mistake(
+        "MU1": (
             patch(UNEVEN, ""),
             patch(
                 UNEVEN,
@@ -323,75 +327,27 @@ class CausalMultiHeadAttention:
                 SPLIT,
                 THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)"),
             ),
-            says="A d_model that num_heads does not divide is not refused with ValueError.",
-            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes in forward, as an error about
-            shapes that never mentions heads, or numbers are silently lost.""",
         ),
-        "CM9": mistake(
-            patch("persistent=False", "persistent=True"),
-            says="state_dict holds the mask as well; it should hold qkv.weight and proj.weight alone.",
-            why="The mask follows from max_len. Saved, it enlarges a checkpoint, which then fits no other max_len.",
-        ),
+        "CM9": patch("persistent=False", "persistent=True"),
         "CM10": mistake(
             patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask was used for every length: cut it to the T tokens that came.",
             why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting.",
         ),
-        "CM11": mistake(
-            patch("self.proj(merged)", "merged"),
-            says="The output projection proj is not applied.",
-            why="Merged heads lie side by side. `proj` mixes them; without it, what one head found never reaches another's slice.",
-        ),
-        "CM12": mistake(
-            patch("q, k, v =", "v, k, q ="),
-            says="The fused projection was read as v, k, q; it should be read as q, k, v.",
-            why="""Any order trains equally well. It matters when weights come from elsewhere: a checkpoint says which rows are which
-            only by convention, and the usual one is q, k, v.""",
-        ),
-        "CM13": mistake(
-            patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
-            says="Heads took every num_heads-th number; each should be one contiguous slice of d_model.",
-            why="Head h is numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals them out like cards.",
-        ),
-        "CM14": mistake(
-            patch(
-                "heads = self.dropout(weights)",
-                """weights = self.dropout(weights)
-        weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
-        heads = weights""",
-            ),
-            says="The weights were normalized again after dropout, so that what is kept is not scaled by 1/(1 − p).",
-            why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
-            makes the factor depend on what was dropped.""",
-        ),
-        "CM15": mistake(
-            patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
-            says="Dropout drops half of the weights whatever the argument says: the argument is not passed on to it.",
-            why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training.",
-        ),
-        "CM63": mistake(
-            patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
-            patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
-            says="Dropout was applied to the attention weights and once more behind them, to the heads or to what proj gives; it should "
-            "act on the weights alone.",
-            why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
-            number is missing more often than the argument says.""",
-        ),
+        "MU2": patch("self.proj(merged)", "merged"),
+        "MU31": patch("q, k, v =", "v, k, q ="),
+        "MU4": patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
         "CM66": mistake(
             patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[..., :1]))"),
             patch(
                 "self.dropout(weights)",
                 "F.dropout1d(weights.flatten(0, 1), self.dropout.p, self.training).view_as(weights)",
             ),
-            says="A query loses all its keys at once, or none; dropout should decide for each attention weight by itself.",
-            why="""With a random number for each row of weights, (B, num_heads, T, 1), a dropped query reads nothing at all. One for each
-            weight, (B, num_heads, T, T), takes single keys away.""",
-        ),
-        "CM67": mistake(
             patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[:, :1]))"),
-            says="All heads lose the same keys; dropout should decide for each head by itself.",
-            why="""A random tensor of shape (B, 1, T, T) is broadcast over the heads. Then no head can make up for what another one
-            misses.""",
+            says="A query loses all its keys at once, or all heads lose the same keys; dropout should decide for each weight by itself.",
+            why="""With a random number for each row of weights, (B, num_heads, T, 1), a dropped query reads nothing at all. One for
+            each pair of tokens, (B, 1, T, T), is broadcast over the heads, and no head can make up for what another one misses. One
+            for each weight, (B, num_heads, T, T), takes single keys away.""",
         ),
         "CM16": mistake(
             patch("triu(diagonal=1)", "tril(diagonal=-1)"),

@@ -11,7 +11,7 @@ from .. import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
 
 LAYERS = ("attn.qkv", "attn.proj", "mlp.0", "mlp.2")
-IN_ATTENTION = ("SD1", "SD3", "MH2", "MK1", "MK3", "MK8", "MK13", "PJ3", "CM11")  # what CM37 stands for
+IN_ATTENTION = ("SD1", "SD3", "MH2", "MK1", "MK3", "MK8", "MK13", "PJ3", "MU2")  # what CM37 stands for
 
 ATTEND, THINK = "x = x + self.attn(self.ln1(x))", "return x + self.mlp(self.ln2(x))"
 DROPOUT = patch(
@@ -148,20 +148,22 @@ class TransformerBlock:
                 "x + self.mlp(self.ln2(x))",
                 "self.ln2(x + self.mlp(x))",
             ),
-            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
+            patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
+            *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
+            says="""A normalization acts behind a sum (post-norm), a branch, or the whole block; it should act on what goes into
+            each branch, alone.""",
             why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
-            output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3).""",
+            output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3). With x +
+            ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by ln1. A
+            single LayerNorm comes after the last block, and belongs to the model (lesson 10).""",
         ),
         "CM22": mistake(
             patch("x + self.attn", "self.attn"),
-            says="The residual connection around attention is missing: x = attn(…) where x + attn(…) was asked for.",
-            why="Without the sum a token keeps only what it gathered. With attention at zero the block should still pass x on.",
-        ),
-        "CM23": mistake(
             patch("x + self.mlp", "self.mlp"),
-            says="The residual connection around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="""What attention gathered survives only if the network passes it on. Where both sums are missing in a deep stack, the
-            gradient vanishes.""",
+            says="A residual connection is missing: x + attn(…), and then x + mlp(…), were asked for.",
+            why="""Without the sum around attention a token keeps only what it gathered; without the one around mlp, what was
+            gathered survives only if the network passes it on. With attention and mlp at zero the block should still pass x on. Where
+            both sums are missing in a deep stack, the gradient vanishes.""",
         ),
         "CM24": mistake(
             patch("self.ln2(x)", "self.ln1(x)"),
@@ -183,47 +185,23 @@ class TransformerBlock:
         ),
         "CM26": mistake(
             patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
-            says="GELU was approximated by tanh; the exact one was asked for: nn.GELU().",
-            why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
-            loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both).""",
-        ),
-        "CM27": mistake(
             patch("nn.GELU()", "nn.ReLU()"),
-            says="The activation is ReLU; GELU was asked for.",
-            why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. They differ most at about ±0.75, by 0.17.",
-        ),
-        "CM28": mistake(
-            patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
-            says="mlp was applied before attention; attention should come first.",
-            why="The network should work on what attention gathered in this block.",
+            says="The activation is ReLU, or GELU approximated by tanh; the exact GELU was asked for: nn.GELU().",
+            why="""Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. They differ most at about ±0.75, by 0.17. The
+            approximation by tanh stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a loss
+            and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both).""",
         ),
         "CM29": mistake(
             patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
-            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
-            why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made.",
+            patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
+            patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
+            says="The two lines do not follow each other: x = x + attn(ln1(x)) comes first, and x + mlp(ln2(x)) goes on from that x.",
+            why="""The network should work on what attention gathered in this block, and its result should be added to that. Some
+            models do run both branches side by side, on the block's input, and save time. Where the second sum starts from the
+            block's input, what attention gathered reaches the output only through mlp, not along the residual connection around it.""",
         ),
-        "CM30": mistake(
-            patch("max_len, dropout)", "max_len)"),
-            says="Attention inside the block drops nothing in training: pass the argument dropout on, and leave its mode to the block.",
-            why="""The block takes the argument, and its attention is built with the default of 0.0. With `self.attn.eval()` in forward
-            the dropout is there and never acts: `block.train()` sets the mode of all its parts.""",
-        ),
-        "CM31": mistake(
-            DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"),
-            DROPOUT,
-            says="Dropout was applied to one or both branches of the block; it should act inside attention only.",
-            why="Many models drop there, too. This block leaves it out, so that its only randomness is that of the attention weights.",
-        ),
-        "CM32": mistake(
-            patch(
-                "nn.Linear(d_model, 4 * d_model)",
-                "nn.Linear(d_model, 2 * d_model)",
-                "nn.Linear(4 * d_model, d_model)",
-                "nn.Linear(2 * d_model, d_model)",
-            ),
-            says="The network widens to 2 · d_model; 4 · d_model was asked for.",
-            why="The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048.",
-        ),
+        "CM1": patch("max_len, dropout)", "max_len)"),
+        "CM2": (DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"), DROPOUT),
         "CM33": mistake(
             patch("self.ln1(x)", "x", "self.ln2(x)", "x"),
             patch("self.ln1(x)", "x"),
@@ -231,27 +209,13 @@ class TransformerBlock:
             says="A normalization is made and not used: attention should read ln1(x), and mlp ln2(x).",
             why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax.",
         ),
-        "CM34": mistake(
-            patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
-            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
-            why="What attention gathered then reaches the output only through mlp, not along the residual connection around it.",
-        ),
         "CM35": mistake(
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
-            says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
-            why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses.",
-        ),
-        "CM68": mistake(
             patch(THINK, "x += self.mlp(self.ln2(x))\n        return x"),
-            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
-            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
-            torch finds another version of it and refuses. Without gradients nothing shows.""",
-        ),
-        "CM36": mistake(
-            patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
-            says="The normalizations act on what the branches give; they should act on what the branches read.",
-            why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
-            is fixed by ln1. Some models do so, or normalize on both sides; pre-norm is x + attn(ln1(x)).""",
+            says="`x += …` changes a tensor in place, the caller's x or one that the backward pass needs: write x = x + ….",
+            why="""Before anything was added, x is the tensor that the caller passed: it changes with `+=`, and where it is a leaf
+            that requires grad, torch refuses. The second normalization has kept its x to compute the gradient later. After `+=` torch
+            finds another version of it at `backward()` and refuses; without gradients nothing shows.""",
         ),
         "CM37": mistake(
             *(ways[0] for ways in mistakes_of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
@@ -259,11 +223,5 @@ class TransformerBlock:
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`
             stands in until that is found.""",
-        ),
-        "CM69": mistake(
-            *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
-            says="The block's result was normalized as well; what a block returns should be the sum, x + mlp(ln2(x)).",
-            why="""In a pre-norm model the residual stream runs through all blocks without a normalization on it. A single LayerNorm
-            comes after the last block, and belongs to the model (lesson 10).""",
         ),
     }

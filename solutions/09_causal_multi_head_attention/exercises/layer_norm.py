@@ -99,15 +99,11 @@ class layer_norm:
         ),
         "LN2": mistake(
             patch("torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
-            says="The denominator is √variance + eps; it should be √(variance + eps).",
-            why="""Both avoid dividing by 0. With a variance of 0 the denominator is √eps, 0.003, in one form and eps,
-            0.00001, in the other; and the root of 0 itself has no finite gradient.""",
-        ),
-        "LN3": mistake(
             patch("variance + eps", "variance"),
-            says="eps is not used: a token whose numbers are all the same divides 0 by 0.",
-            why="""Such tokens exist: an embedding of zeros, a feature that died. 0/0 is NaN, and one NaN spreads
-            through attention to every token after it.""",
+            says="The denominator is √variance + eps, or has no eps; it should be √(variance + eps).",
+            why="""With a variance of 0 the denominator is √eps, 0.003, in the right form and eps, 0.00001, in the other; and the
+            root of 0 itself has no finite gradient. Without any eps such a token divides 0 by 0. Such tokens exist: an embedding of
+            zeros, a feature that died. 0/0 is NaN, and one NaN spreads through attention to every token after it.""",
         ),
         "LN4": mistake(
             patch("torch.sqrt(variance + eps)", "(variance + eps)"),
@@ -118,35 +114,28 @@ class layer_norm:
         "LN5": mistake(
             patch(RETURN, RETURN.replace("(x - mean)", "x")),
             patch(RETURN, "return x / torch.sqrt((x ** 2).mean(dim=-1, keepdim=True) + eps) * weight + bias"),
-            says="The mean is not subtracted from the numbers.",
-            why="""Dividing by the root of the mean square alone is a normalization, too: RMSNorm (Zhang and Sennrich
-            2019), which today's models use. LayerNorm subtracts the mean first.""",
+            patch("((x - mean) ** 2).mean", "(x ** 2).mean"),
+            says="Somewhere the mean is not subtracted: x − mean should be divided, and the variance should be the mean of (x − mean)².",
+            why="""Dividing by the root of the mean square alone is a normalization, too: RMSNorm (Zhang and Sennrich 2019), which
+            today's models use. LayerNorm subtracts the mean first. The mean of the squares is the variance plus the square of the
+            mean: for the numbers 1, 2 and 6 it is 41/3 and the variance 14/3. The two agree only for tokens whose mean is 0.""",
         ),
         "LN6": mistake(
             over("0"),
             over("-2"),
-            says="The mean and the variance were taken over the tokens; each token should have its own, over its features.",
-            why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were
-            drawn with it. Over the positions, a token sees the future.""",
-        ),
-        "LN7": mistake(
             patch(MEAN, "mean = x.mean()", VARIANCE, "variance = ((x - mean) ** 2).mean()"),
             over("(-2, -1)"),
             over("tuple(range(1, x.dim())) or -1"),
-            says="One mean and one variance were used for several tokens; each token should have its own.",
-            why="""A sum over more axes than the last mixes tokens: a large one among them makes all the others small.
-            It also lets a later token change an earlier token's output.""",
+            says="The mean and the variance were taken over several tokens; each token should have its own, over its features.",
+            why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were drawn with
+            it. Over the positions, a token sees the future. Over all axes together one large token makes all the others small.""",
         ),
         "LN8": mistake(
             patch(" * weight", ""),
-            says="weight is not used: it should scale each feature after the normalization.",
-            why="""Without it every feature has the same say. The weight lets the model make one count more, or turn
-            the normalization off for it. Freshly made it is 1, so that the slip shows only with trained weights.""",
-        ),
-        "LN9": mistake(
             patch(" + bias", ""),
-            says="bias is not used: it should shift each feature after the normalization.",
-            why="""Freshly made it is 0, so that the slip shows only with trained weights.""",
+            says="weight or bias is not used: after the normalization weight should scale each feature, and bias shift it.",
+            why="""Without the weight every feature has the same say. It lets the model make one count more, or turn the
+            normalization off for it. Freshly made the weight is 1 and the bias 0, so that the slip shows only with trained ones.""",
         ),
         "LN10": mistake(
             patch(
@@ -173,23 +162,13 @@ class layer_norm:
             why="""x appears three times in the formula: in the numerator, in the mean and in the variance. If the gradient
             misses one of them, the result is right going forward, but training learns something else.""",
         ),
-        "LN13": mistake(
-            patch("variance + eps", "variance + 1e-05"),
-            says="eps is written into the code; the argument has no effect.",
-            why="""Models differ in it: 1e-5 in GPT-2, 1e-6 or 1e-12 elsewhere. For tokens of tiny numbers it matters.""",
-        ),
+        "PO3": patch("variance + eps", "variance + 1e-05"),
         "LN14": mistake(
             patch("eps: float=1e-05", "eps: float=1e-08"),
             patch("eps: float=1e-05", "eps: float=1e-12"),
             patch("eps: float=1e-05", "eps: float=1e-06"),
             says="eps has a default other than 1e-5.",
             why="""For tokens whose variance is near eps it decides by how much they grow.""",
-        ),
-        "LN16": mistake(
-            patch("((x - mean) ** 2).mean", "(x ** 2).mean"),
-            says="The variance was taken around 0; it should be the mean squared distance from the mean.",
-            why="""The mean of the squares is the variance plus the square of the mean. For the numbers 1, 2 and 6 it is 41/3 and the
-            variance 14/3. The two agree only for tokens whose mean is 0.""",
         ),
         "LN15": mistake(
             patch(VARIANCE, "variance = (x - mean).abs().mean(dim=-1, keepdim=True) ** 2"),

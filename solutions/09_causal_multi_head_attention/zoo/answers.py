@@ -203,13 +203,13 @@ WRONG = {
             ),
         ),
         (
-            "CM3",
+            "CM2",
             _GPT.replace("att = self.attn_dropout(att)", "").replace(
                 "att = att.masked_fill", "att = self.attn_dropout(att).masked_fill"
             ),
         ),
         (
-            "CM3",
+            "CM2",
             _GPT.replace("att = self.attn_dropout(att)", "").replace(
                 "        att = F.soft", "        att = self.attn_dropout(att)\n        att = F.soft"
             ),
@@ -223,7 +223,7 @@ WRONG = {
                 " / (1 - self.attn_dropout.p) if self.training else att",
             ),
         ),
-        ("CM67", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, 1, T, T))")),
+        ("CM66", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, 1, T, T))")),
         (None, _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(1, self.n_head, T, T))")),
         (
             None,
@@ -237,7 +237,7 @@ WRONG = {
         ("CM9", _GPT.replace(", persistent=False", "")),
         ("DT3", _GPT.replace('self.register_buffer("bias", ', "self.bias = (").replace(", persistent=False)", ")")),
         ("CM7", _LOOPS.replace('raise ValueError("too long")', "pass")),
-        ("CM11", _GPT.replace("return self.proj(y)", "return y")),
+        ("MU2", _GPT.replace("return self.proj(y)", "return y")),
         ("MH4", _GPT.replace(".transpose(1, 2).contiguous().view", ".transpose(1, 2).view")),
         ("SD5", _LOOPS.replace("self.d ** -0.5", "self.d ** 0.5")),
         ("SM5", _GPT.replace("F.softmax(att, dim=-1)", "att.exp() / att.exp().sum(-1, keepdim=True)")),
@@ -267,7 +267,7 @@ WRONG = {
         ),
         ("PJ2", _GPT.replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
         ("BW3", _GPT.replace("self.attn_dropout(att)", "self.attn_dropout(att.detach())")),
-        ("CM15", _GPT.replace("self.attn_dropout(att)", "F.dropout(att, training=self.training)")),
+        ("CM1", _GPT.replace("self.attn_dropout(att)", "F.dropout(att, training=self.training)")),
         *(("CM16", _LOOPS.replace("triu(1)", triangle)) for triangle in ("tril(-1)", "tril()")),
         ("MK7", _LOOPS.replace("triu(1)", "triu()")),
         (
@@ -326,7 +326,7 @@ WRONG = {
         ),
         (None, _LOOPS.replace('raise ValueError("too long")', 'raise RuntimeError("too long")')),
         (
-            "CM63",
+            "CM2",
             _GPT.replace("self.attn_dropout(y)", "y").replace(
                 "return self.proj(y)", "return self.attn_dropout(self.proj(y))"
             ),
@@ -355,13 +355,13 @@ WRONG = {
     "TransformerBlock": [
         ("CM21", _block("x = self.ln1(x + self.attn(x))\n        return self.ln2(x + self.mlp(x))")),
         ("CM22", _block("x = self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(x))")),
-        ("CM23", _block("x = x + self.attn(self.ln1(x))\n        return self.mlp(self.ln2(x))")),
+        ("CM22", _block("x = x + self.attn(self.ln1(x))\n        return self.mlp(self.ln2(x))")),
         ("CM24", _block("x = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln1(x))")),
         ("CM26", _block(activation="nn.GELU('tanh')")),
-        ("CM27", _block(activation="nn.ReLU()")),
+        ("CM26", _block(activation="nn.ReLU()")),
         ("CM29", _block("return x + self.attn(self.ln1(x)) + self.mlp(self.ln2(x))")),
-        ("CM30", _block("self.attn.eval()\n        " + _TWO_LINES)),
-        ("CM68", _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
+        ("CM1", _block("self.attn.eval()\n        " + _TWO_LINES)),
+        ("CM35", _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
         *(
             (None, _block().replace("self.ln1 = nn.LayerNorm(d_model)", f"self.ln1 = nn.LayerNorm(d_model, eps={eps})"))
             for eps in (0.01, 1.0)
@@ -376,7 +376,7 @@ WRONG = {
                 "        return x + self.mlp(self.ln2(x))"
             ),
         ),
-        ("CM30", _block().replace("max_len, dropout)\n        self.mlp", "max_len)\n        self.mlp")),
+        ("CM1", _block().replace("max_len, dropout)\n        self.mlp", "max_len)\n        self.mlp")),
         (None, _block().replace("self.ln1", "self.norm1")),
         (
             None,
@@ -385,12 +385,12 @@ WRONG = {
             ),
         ),
         (None, _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x.detach()")),
-        ("CM31", _block().replace("4 * d_model, d_model)", "4 * d_model, d_model), nn.Dropout(dropout)")),
+        ("CM2", _block().replace("4 * d_model, d_model)", "4 * d_model, d_model), nn.Dropout(dropout)")),
         ("CM33", _block("x = x + self.attn(x)\n        return x + self.mlp(self.ln2(x))")),
         ("CM33", _block("x = x + self.attn(self.ln1(x))\n        return x + self.mlp(x)")),
-        ("CM34", _block("h = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(h))")),
+        ("CM29", _block("h = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(h))")),
         (None, _block().replace("dropout=0.0", "dropout=0.1")),
-        ("CM36", _block("x = x + self.ln1(self.attn(x))\n        return x + self.ln2(self.mlp(x))")),
+        ("CM21", _block("x = x + self.ln1(self.attn(x))\n        return x + self.ln2(self.mlp(x))")),
         ("CM24", _block().replace("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1")),
         ("CM25", _block("x = self.ln1(x)\n        x = x + self.attn(x)\n        return x + self.mlp(self.ln2(x))")),
         ("CM37", _block().replace(" * (1.0 / math.sqrt(k.size(-1)))", "")),
@@ -458,7 +458,7 @@ WRONG["layer_norm"] = [
     ("LN1", _BY_HAND.replace(".sum(-1, keepdim=True) / d + eps", ".sum(-1, keepdim=True) / (d - 1) + eps")),
     ("LN2", _VAR.replace("(v + eps).sqrt()", "(v.sqrt() + eps)")),
     ("LN2", _VAR.replace("(v + eps).sqrt()", "(x.std(-1, correction=0, keepdim=True) + eps)")),
-    ("LN3", _VAR.replace(" + eps", "")),
+    ("LN2", _VAR.replace(" + eps", "")),
     ("LN4", _VAR.replace(".sqrt()", "")),
     ("LN5", _VAR.replace("(x - m)", "x")),
     (
@@ -467,12 +467,12 @@ WRONG["layer_norm"] = [
     ),
     ("LN6", _VAR.replace("x, -1", "x, 0")),
     (
-        "LN7",
+        "LN6",
         "def layer_norm(x, weight, bias, eps=1e-5):\n    v, m = torch.var_mean(x, correction=0)\n"
         "    return (x - m) / (v + eps).sqrt() * weight + bias\n",
     ),
     ("LN8", _BY_HAND.replace("weight * ", "")),
-    ("LN9", _VAR.replace(" + bias", "")),
+    ("LN8", _VAR.replace(" + bias", "")),
     (
         "LN10",
         _VAR.replace(
@@ -482,7 +482,7 @@ WRONG["layer_norm"] = [
     ("LN11", _VAR.replace("-1, True", "-1")),
     ("LN12", _VAR.replace("(v + eps)", "(v.data + eps)")),
     ("LN12", _BY_HAND.replace("(centered * centered)", "(centered * centered).detach()")),
-    ("LN13", _VAR.replace("v + eps", "v + 1e-5")),
+    ("PO3", _VAR.replace("v + eps", "v + 1e-5")),
     ("LN14", _VAR.replace("eps=1e-5", "eps=1e-12")),
     (
         "LN15",
@@ -542,7 +542,7 @@ WRONG["layer_norm"] = [
 
 WRONG["layer_norm"] += [
     (
-        "LN7",
+        "LN6",
         """def layer_norm(x, weight, bias, eps=1e-5):
     dims = tuple(range(1, x.dim())) or (0,)
     mean = x.mean(dim=dims, keepdim=True)
@@ -551,7 +551,7 @@ WRONG["layer_norm"] += [
 """,
     ),  # mean and variance over tokens and features together (all axes but the first)
     (
-        "LN16",
+        "LN5",
         """def layer_norm(x, weight, bias, eps=1e-5):
     mean = x.mean(-1, keepdim=True)
     d = x.shape[-1]
@@ -563,7 +563,7 @@ WRONG["layer_norm"] += [
 
 WRONG["TransformerBlock"] += [
     (
-        "CM69",
+        "CM21",
         """class TransformerBlock(nn.Module):
     def __init__(self, d_model: int, num_heads: int, max_len: int, dropout: float = 0.0) -> None:
         super().__init__()

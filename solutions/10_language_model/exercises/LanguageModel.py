@@ -147,7 +147,7 @@ class LanguageModel:
             why="""The blocks add to a token what earlier ones say, whatever their order. A causal mask lets a model
             guess at positions, but it has to spend its attention on that (lesson 08).""",
         ),
-        "LM2": mistake(
+        "PO2": (
             patch(
                 "torch.arange(ids.shape[1], device=ids.device)", "torch.arange(1, ids.shape[1] + 1, device=ids.device)"
             ),
@@ -155,27 +155,17 @@ class LanguageModel:
                 PLACES,
                 "self.position(torch.arange(1, ids.shape[1] + 1, device=ids.device).clamp_max(self.max_len - 1))",
             ),
-            says="Positions were counted from 1; they should be counted from 0.",
-            why="""Row 0 of `position` is then never used, and at T = max_len the last position is one past the end.""",
         ),
         "LM3": mistake(
             patch("self.norm(x)", "x"),
-            says="norm is not used: this last normalization should come between the blocks and head.",
-            why="""Every block adds to x and none normalizes it, so that its numbers grow with the depth. Without the last
-            normalization the logits do, too.""",
-        ),
-        "LM4": mistake(
             patch(BLOCKS, f"x = self.norm(x)\n        {BLOCKS}", "self.norm(x))", "x)"),
-            says="norm was applied before the blocks; it should be applied after them.",
-            why="""Pre-norm blocks already normalize what they read. Only the result of the last block is not normalized by
-            anything else.""",
-        ),
-        "LM20": mistake(
             patch(BLOCKS, BLOCKS.replace("block(x)", "self.norm(block(x))"), "self.norm(x))", "x)"),
             patch(BLOCKS, BLOCKS.replace("block(x)", "self.norm(block(x))")),
-            says="norm was applied after every block; it should be applied once, after the last.",
-            why="""Between the blocks x is the residual stream, to which each block adds. Normalized on the way, what earlier blocks have
-            added is scaled anew by each later one.""",
+            says="norm was left out, or applied in another place; it should be applied once, between the last block and head.",
+            why="""Every block adds to x and none normalizes it, so that its numbers grow with the depth. Without the last
+            normalization the logits do, too. Before the blocks it is not needed, since pre-norm blocks normalize what they read.
+            Between them x is the residual stream: normalized on the way, what earlier blocks have added is scaled anew by each later
+            one.""",
         ),
         "LM5": mistake(
             patch(BLOCKS, "x = self.blocks[0](x)"),
@@ -197,18 +187,10 @@ class LanguageModel:
             why="""Tying them saves vocabulary · d_model parameters (Press and Wolf 2017), and GPT-2 does it. With 102
             characters there is little to save, and this model keeps them apart.""",
         ),
-        "LM8": mistake(
-            patch(", bias=False)", ")"),
-            says="head has a bias; it should have none (bias=False).",
-            why="""A bias there can learn how frequent each token is. It does no harm, but weights that are exchanged have to
-            fit.""",
-        ),
-        "LM9": mistake(
+        "PJ2": patch(", bias=False)", ")"),
+        "CM7": (
             patch(TOO_LONG, "pass"),
             patch(TOO_LONG, "", SUM, "ids = ids[:, -self.max_len:]\n        x = self.token(ids) + "),
-            says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check `position` raises an IndexError that never mentions max_len; where the ids
-            are silently cut off, fewer logits come back than ids went in.""",
         ),
         "LM10": mistake(
             patch(OUT, "return torch.softmax(self.head(self.norm(x)), dim=-1)"),
@@ -238,9 +220,15 @@ class LanguageModel:
         "LM13": mistake(
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device) % self.max_len)[:, None]"),
-            says="The positions of the rows in the batch were used; those of the tokens are expected.",
-            why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same
-            embedding.""",
+            patch(PLACES, "self.position(ids % self.max_len)"),
+            patch(PLACES, "self.position(ids.clamp_max(self.max_len - 1))"),
+            patch(PLACES, "self.position.weight[-ids.shape[1]:]"),
+            patch(PLACES, "self.position(torch.arange(self.max_len - ids.shape[1], self.max_len, device=ids.device))"),
+            says="""position was looked up by the rows of the batch, by the ids, or from its end; it should be by the tokens'
+            places, 0 … T − 1.""",
+            why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same embedding. A
+            place that follows from the id adds nothing to what the token embedding says. The last T rows of the table are another
+            part of it for every length: the first token would stand at position max_len − T.""",
         ),
         "LM14": mistake(
             patch(OUT, "return self.head(self.norm(x[:, -1]))"),
@@ -254,13 +242,6 @@ class LanguageModel:
             patch(LIST, "nn.ModuleList([TransformerBlock(d_model, num_heads, max_len)] * num_layers)"),
             says="One block is in the list num_layers times: all layers share their weights.",
             why="""`[block] * n` is n times the same object. A comprehension makes a new block each time.""",
-        ),
-        "LM16": mistake(
-            patch(PLACES, "self.position(ids % self.max_len)"),
-            patch(PLACES, "self.position(ids.clamp_max(self.max_len - 1))"),
-            says="position was looked up by the tokens' ids; it should be looked up by their places, 0 … T − 1.",
-            why="""Both tables take whole numbers. A place that follows from the id adds nothing to what the token embedding
-            says.""",
         ),
         "LM17": mistake(
             patch(SUM, "x = self.token(ids) * "),
@@ -282,13 +263,6 @@ class LanguageModel:
             says="What position gave in an earlier call was kept and used again; look the embeddings up in every call.",
             why="""The graph of the kept embeddings is used up by the first `backward()`, so that the second one raises; and once the
             optimizer has stepped, they are no longer those of `position`. The places 0 … T − 1 may be kept, in a buffer.""",
-        ),
-        "LM22": mistake(
-            patch(PLACES, "self.position.weight[-ids.shape[1]:]"),
-            patch(PLACES, "self.position(torch.arange(self.max_len - ids.shape[1], self.max_len, device=ids.device))"),
-            says="The last T rows of position were added; a text of T tokens should take the first T, rows 0 to T − 1.",
-            why="""With T = max_len the two are the same. In a shorter text the first token would stand at position max_len − T, another one
-            for every length.""",
         ),
         "LM23": mistake(
             patch(SUM, "x = self.token(ids)\n        places = ", "x = block(x)", "x = block(x + places)"),

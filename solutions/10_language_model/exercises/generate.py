@@ -123,8 +123,11 @@ class generate:
         ),
         "CM42": mistake(
             patch("model.train(was_training)", "pass"),
-            says="The model stays in evaluation mode: its own flag should be back when the call returns.",
-            why="A sample drawn in the middle of training then switches dropout off for all that follows, and nothing reports it.",
+            patch("model.train(was_training)", "model.train()"),
+            says="After the call the model is in another mode than before; it should be as the caller had set it.",
+            why="""A sample drawn in the middle of training then switches dropout off for all that follows, and `model.train()`
+            switches it on in a model that was not training. Nothing reports it. What has to change the mode saves the flag first,
+            `model.training`, and puts it back; a training step has no need to change it, since the loop around it decides.""",
         ),
         "CM43": mistake(
             patch("torch.no_grad()", "torch.enable_grad()"),
@@ -156,11 +159,6 @@ class generate:
             says="The likeliest token was taken at every temperature; above 0 the tokens should be drawn.",
             why="Greedy text runs into loops, since the same context always continues in the same way.",
         ),
-        "CM49": mistake(
-            patch("temperature, dim=-1", "temperature, dim=0"),
-            says="Softmax was taken over the rows of the batch; each row should have its own distribution over the vocabulary.",
-            why="The logits of the last position are (B, vocabulary): dim 0 is the batch.",
-        ),
         "CM50": mistake(
             patch("[:, -1]", "[:, 0]"),
             says="The logits of the first position were used; take those of the last, which knows the whole context.",
@@ -168,28 +166,46 @@ class generate:
         ),
         "CM51": mistake(
             patch("ids[:, -max_len:]", "ids"),
-            says="The model is fed more than max_len tokens: keep the last max_len.",
-            why="A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its mask.",
+            patch(
+                "try:\n",
+                "text, ids = (ids, ids[:, -max_len:])\n    try:\n",
+                "model(ids[:, -max_len:])",
+                "model(ids)",
+                "ids = torch.cat([ids, following], dim=1)",
+                "ids = torch.cat([ids, following], dim=1)\n                text = torch.cat([text, following], dim=1)",
+                "return ids",
+                "return text",
+            ),
+            says="The model is fed more than max_len tokens: keep the last max_len, before each call of the model.",
+            why="""A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its
+            mask. The text grows with every token that is written, so what was cut once, before the loop, soon is too long again.""",
         ),
         "CM52": mistake(
             patch("-max_len:", ":max_len"),
-            says="The first max_len tokens were fed; the last ones are expected.",
-            why="Once the text is longer than max_len, the context would never change again, and neither would the prediction.",
-        ),
-        "CM53": mistake(
-            patch("model.train(was_training)", "model.train()"),
-            says="The model is in training mode afterwards, whatever it was before.",
-            why="`model.train()` is right only for a model that was training. Save the flag first, and put it back.",
+            patch("-max_len:", "-1:"),
+            *(
+                patch("ids[:, -max_len:]", cut)
+                for cut in (
+                    "ids[:, -max_len + 1:]",
+                    "ids[:, -max_len - 1:]",
+                    "ids[:, max(0, ids.shape[1] - max_len + 1):]",
+                    "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
+                )
+            ),
+            says="The model was fed another part of the text than its last max_len tokens, `ids[:, -max_len:]`.",
+            why="""With the first max_len tokens the context would never change again, and neither would the prediction. With the
+            last one alone the model forgets the text: models with a cache of keys and values write so, but ours keeps nothing between
+            two calls. One token fewer wastes a position, and one more is more than the model has positions for. At max_len = 1 the
+            slice `-max_len + 1:` is `0:`, the whole text.""",
         ),
         "CM54": mistake(
             patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
-            says="Only the new tokens were returned; the given ones should come first.",
-            why="What is asked for is (B, T + max_new_tokens), the given ids and then their continuation.",
-        ),
-        "CM55": mistake(
-            patch("-max_len:", "-1:"),
-            says="Only the last token was fed; the model should see up to max_len tokens.",
-            why="Models with a cache of keys and values write so. Ours keeps nothing between two calls and would forget the text.",
+            patch("return ids", "return ids[:, -max_len:]"),
+            patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
+            says="""A part of the text is missing from what came back; the given ids and all new ones are asked for, (B, T +
+            max_new_tokens).""",
+            why="""Keep two things apart: the text, which grows and is returned, and the context, which slides along it. Only what is
+            fed to the model should be cut to the last max_len tokens.""",
         ),
         "CM56": mistake(
             patch("=generator)", "=torch.Generator().manual_seed(0))"),
@@ -200,10 +216,6 @@ class generate:
                     "(generator or torch.default_generator).manual_seed(0)",
                 )
             ),
-            says="A generator is seeded inside generate: the caller's state has no effect, and the same random numbers come again.",
-            why="The caller's generator has a state that moves on with every draw. A newly seeded one starts from the same state.",
-        ),
-        "CM64": mistake(
             *(
                 patch("was_training = model.training", f"was_training = model.training\n    {seeded}")
                 for seeded in (
@@ -211,9 +223,11 @@ class generate:
                     "if generator is None:\n        torch.manual_seed(0)",
                 )
             ),
-            says="Without a generator the same random numbers come in every call; they should come from torch's global generator.",
-            why="""A new `torch.Generator()` begins in the same state each time, and so does the global one after `torch.manual_seed(0)`.
-            With `generator=None` the functions of torch draw from the global one, whose state moves on: pass None on to them.""",
+            says="""Random numbers are seeded inside generate, so the same ones come again; draw from the caller's generator, or
+            torch's global one.""",
+            why="""The caller's generator has a state that moves on with every draw; seeded anew, it starts from the same state. So
+            does a new `torch.Generator()`, and the global one after `torch.manual_seed(0)`. With `generator=None` the functions of
+            torch draw from the global one: pass None on to them.""",
         ),
         "CM65": mistake(
             patch(
@@ -223,22 +237,7 @@ class generate:
             says="Writing stops at max_len tokens; max_len limits what is fed to the model, not how long the text may become.",
             why="The model sees the last max_len tokens. What came before is forgotten, and the text goes on.",
         ),
-        "CM57": mistake(
-            patch(SOFTMAX, "(logits / temperature).exp()"),
-            says="exp overflows for large logits: use torch.softmax, which subtracts the maximum.",
-            why="float32 ends near e^88.7. Drawing needs no normalized weights, but finite ones.",
-        ),
-        "CM58": mistake(
-            patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),
-            says="One draw was used for all rows of the batch; each row should have a draw of its own.",
-            why="Rows with the same context would all continue alike, and other rows would get a token drawn for another context.",
-        ),
-        "CM59": mistake(
-            patch("return ids", "return ids[:, -max_len:]"),
-            patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
-            says="The text was cut to its last max_len tokens; only what is fed to the model should be cut.",
-            why="Keep two things apart: the text, which grows, and the context, which slides along it.",
-        ),
+        "SM5": patch(SOFTMAX, "(logits / temperature).exp()"),
         "CM60": mistake(
             patch(SOFTMAX, POWER),
             patch(SOFTMAX, f"{POWER}\n                    weights = weights / weights.sum(dim=-1, keepdim=True)"),
@@ -253,38 +252,14 @@ class generate:
             says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
             why="`argmax(dim=-1)` leaves one number a row and no axis for the new token. `torch.cat` joins tensors of as many axes.",
         ),
-        "CM62": mistake(
-            *(
-                patch("ids[:, -max_len:]", cut)
-                for cut in (
-                    "ids[:, -max_len + 1:]",
-                    "ids[:, -max_len - 1:]",
-                    "ids[:, max(0, ids.shape[1] - max_len + 1):]",
-                    "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
-                )
-            ),
-            says="The crop is off by one: the model should see the last max_len tokens, not one more and not one fewer.",
-            why="""`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than
-            the model has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text.""",
-        ),
-        "LM21": mistake(
-            patch(
-                "try:\n",
-                "text, ids = (ids, ids[:, -max_len:])\n    try:\n",
-                "model(ids[:, -max_len:])",
-                "model(ids)",
-                "ids = torch.cat([ids, following], dim=1)",
-                "ids = torch.cat([ids, following], dim=1)\n                text = torch.cat([text, following], dim=1)",
-                "return ids",
-                "return text",
-            ),
-            says="The last max_len tokens were taken once, before the loop; they should be taken before each call of the model.",
-            why="""The text grows with every token that is written, and so does what the model is given. From the first token beyond
-            max_len on it is more than the model has positions for.""",
-        ),
         "LM24": mistake(
             patch("[:, -1]\n", "[:1, -1]\n", "[ids, following]", "[ids, following.expand(len(ids), 1)]"),
-            says="The first row's logits decided for all rows; each row should get a token from its own logits.",
-            why="The rows of a batch are texts of their own, that share nothing but the call. Each has its own (vocabulary,) logits.",
+            patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),
+            patch("temperature, dim=-1", "temperature, dim=0"),
+            says="""The rows of the batch were mixed; each row should have its own logits, its own softmax over the vocabulary, and
+            its own draw.""",
+            why="""The rows of a batch are texts of their own, that share nothing but the call. The logits of the last position are
+            (B, vocabulary), so dim 0 is the batch. With one draw for all, rows with the same context would all continue alike, and
+            other rows would get a token drawn for another context.""",
         ),
     }

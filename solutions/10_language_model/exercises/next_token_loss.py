@@ -72,15 +72,10 @@ class next_token_loss:
             patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten())"),
-            says="Each position was asked for its own token; it should be asked for the next one.",
-            why="""The token at position t is in the input, so the model can copy it: the loss falls towards 0 and
-            nothing is learned. Move one of the two by one: logits[:, :-1] against ids[:, 1:].""",
-        ),
-        "NL2": mistake(
             patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]"),
-            says="The shift goes the wrong way: position t is asked for token t − 1.",
-            why="""The token before is in the input as well. logits[:, :-1] are about ids[:, 1:]: the first logits are
-            about the second token.""",
+            says="Each position was asked for its own token, or for the one before; it should be asked for the next one.",
+            why="""Both are in the input, so the model can copy them: the loss falls towards 0 and nothing is learned. The first
+            logits are about the second token: logits[:, :-1] against ids[:, 1:].""",
         ),
         "NL3": mistake(
             patch(TARGETS, f"{TARGETS}, reduction='sum'"),
@@ -93,9 +88,11 @@ class next_token_loss:
         "NL4": mistake(
             patch(CALL, "F.cross_entropy(logits[:, :-1], ids[:, 1:])"),
             patch(CALL, f"F.cross_entropy(logits[:, :-1].reshape(logits.shape[-1], -1).mT, {TARGETS})"),
-            says="`F.cross_entropy` takes the vocabulary from axis 1, where the tokens are: flatten to (N, V) and (N,).",
-            why="""For (B, T, V) it would take T for the vocabulary. Either flatten batch and tokens into one axis, or
-            hand over logits.transpose(1, 2).""",
+            patch(CALL, "F.cross_entropy(logits[:, :-1].reshape(len(ids), -1, ids.shape[1] - 1), ids[:, 1:])"),
+            says="`F.cross_entropy` takes the vocabulary from axis 1: flatten to (N, V) and (N,), or exchange the last two axes.",
+            why="""Of (B, T, V) it would take T for the vocabulary. Either flatten batch and tokens into one axis, or hand over
+            logits.transpose(1, 2), also written `.mT`. A `reshape` to (B, V, T) keeps the order in memory and only cuts the rows
+            elsewhere: it mixes logits of different tokens.""",
         ),
         "NL5": mistake(
             patch(LOGITS, f"torch.softmax({LOGITS}, dim=-1)"),
@@ -110,34 +107,38 @@ class next_token_loss:
         ),
         "NL7": mistake(
             patch(LOGITS, "logits.flatten(0, 1)[:-1]", TARGETS, "ids.flatten()[1:]"),
-            says="The shift runs across rows: the end of one row is asked for the beginning of the next.",
-            why="""Flatten after the shift, not before. Rows of a batch are windows from anywhere in the text, and none
-            of them goes on in another.""",
+            patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
+            patch(CALL, "F.cross_entropy(logits.mT, ids.roll(-1, dims=1))"),
+            says="The last position of a row is asked for a token of the next row, or for its own row's first; it should be left out.",
+            why="""After the last token of a row comes one that is not there: there are T − 1 questions, not T. Flatten after the
+            shift, not before: rows of a batch are windows from anywhere in the text, and none of them goes on in another. `roll`
+            moves what falls out at one end in at the other.""",
         ),
         "NL8": mistake(
             patch(CALL, f"{CALL} / torch.tensor(2.0).log()"),
-            says="The loss is in bits; nats are asked for: the natural logarithm.",
-            why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other.""",
+            patch(CALL, f"{CALL}.exp()"),
+            says="The loss was converted, to bits or to the perplexity e^loss; the mean surprise itself is asked for, in nats.",
+            why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other. Perplexity reads
+            well, as the number of equally likely tokens, but its gradient grows with it.""",
         ),
         "NL9": mistake(
             patch(CALL, f"-{WEIGHTS}.log().{PICKED}.mean()"),
             patch(CALL, f"-{WEIGHTS}.{PICKED}.log().mean()"),
-            says="The logarithm of a weight that was rounded to 0 is −∞: take log_softmax of the logits.",
-            why="""softmax rounds e^(−1000) to 0, whose logarithm is −∞, and the gradient is NaN. log_softmax never makes
-            the weight; `F.cross_entropy` uses it.""",
+            *(
+                patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()")
+                for small in ("1e-9", "1e-8", "1e-10", "1e-12")
+            ),
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).{PICKED}.log().mean()"),
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).log().{PICKED}.mean()"),
+            patch(CALL, f"(({LOGITS}).exp().sum(dim=-1).log() - ({LOGITS}).{PICKED}.squeeze(1)).mean()"),
+            says="The weights, or the exponentials they are made of, leave the range of float32: take log_softmax of the logits.",
+            why="""float32 ends near e^88.7: exp of a logit above that is ∞, and ∞/∞ is NaN. softmax rounds e^(−1000) to 0, whose
+            logarithm is −∞, and the gradient is NaN. A small number added to the weight only caps the loss: −log(1e-9) is 20.7, so a
+            token that the model holds for e^(−100) costs no more than that, and next to no gradient comes back.
+
+            log_softmax subtracts the maximum first and never makes the weight; `F.cross_entropy` uses it.""",
         ),
-        "NL10": mistake(
-            patch(CALL, f"{CALL}.exp()"),
-            says="The perplexity e^loss was returned; the loss itself is asked for.",
-            why="""Perplexity reads well, as the number of equally likely tokens, but its gradient grows with it.""",
-        ),
-        "NL11": mistake(
-            patch(CALL, f"{CALL}.detach()"),
-            patch(LOGITS, f"{LOGITS}.detach()"),
-            patch(CALL, f"{CALL}.item()"),
-            says="The loss is cut off from the graph, so nothing can be trained by it.",
-            why="""`.item()` and `.detach()` are for what is printed. What is returned here is differentiated.""",
-        ),
+        "MU19": (patch(CALL, f"{CALL}.detach()"), patch(LOGITS, f"{LOGITS}.detach()"), patch(CALL, f"{CALL}.item()")),
         "NL12": mistake(
             patch(TARGETS, f"{TARGETS}, ignore_index=0"),
             says="Token 0 was left out as if it were padding; it should count like every other token.",
@@ -161,30 +162,6 @@ class next_token_loss:
             why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
             knows every next token pays more than 0.""",
         ),
-        "NL16": mistake(
-            *(
-                patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()")
-                for small in ("1e-9", "1e-8", "1e-10", "1e-12")
-            ),
-            says="A small number was added to the weight before the logarithm, which caps the loss: take log_softmax of the logits.",
-            why="""−log(1e-9) is 20.7, so a token that the model holds for e^(−100) costs no more than that, and next to no gradient
-            comes back. log_softmax gives −100, without a weight that could be rounded to 0.""",
-        ),
-        "NL17": mistake(
-            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).{PICKED}.log().mean()"),
-            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).log().{PICKED}.mean()"),
-            patch(CALL, f"(({LOGITS}).exp().sum(dim=-1).log() - ({LOGITS}).{PICKED}.squeeze(1)).mean()"),
-            says="exp of large logits overflows, or rounds to 0: take log_softmax of the logits, which subtracts the maximum first.",
-            why="""float32 ends near e^88.7. exp of a logit above that is ∞, and ∞/∞ is NaN. `F.cross_entropy` and log_softmax
-            never take exp of a number above 0.""",
-        ),
-        "NL18": mistake(
-            patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
-            patch(CALL, "F.cross_entropy(logits.mT, ids.roll(-1, dims=1))"),
-            says="The ids were rolled, so the last position is asked for the row's first token; it should be left out.",
-            why="""`roll` moves what falls out at one end in at the other. After the last token of a row comes one that is not there:
-            there are T − 1 questions, not T.""",
-        ),
         "NL19": mistake(
             patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
             patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),
@@ -192,11 +169,5 @@ class next_token_loss:
             why="""`F.nll_loss` only picks −x[target] and takes the mean; softmax and logarithm are left to the caller. Of logits it gives
             a loss that falls without end as they grow, of probabilities one between −1 and 0. `F.cross_entropy` is log_softmax and
             nll_loss in one.""",
-        ),
-        "NL20": mistake(
-            patch(CALL, "F.cross_entropy(logits[:, :-1].reshape(len(ids), -1, ids.shape[1] - 1), ids[:, 1:])"),
-            says="A reshape brought the vocabulary to axis 1, and mixed logits of different tokens; exchange the axes: `.mT`.",
-            why="""`F.cross_entropy` reads (B, V, T): the vocabulary before the tokens. `reshape` keeps the order in memory and only cuts
-            the rows elsewhere; `transpose(1, 2)`, or `.mT`, moves the axis.""",
         ),
     }

@@ -174,25 +174,17 @@ class train_step:
             why="""A rare batch has a gradient many times larger than the others, and one step along it can undo hundreds.
             Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
         ),
-        "TR4": mistake(
+        "TR5": mistake(
+            patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
             patch(
                 CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"
             ),
-            says="Each parameter's gradient was clipped by itself; the norm of all together should be clipped.",
-            why="""Clipped one by one, gradients change their proportions, and the step goes in another direction. All
-            together they are scaled by one number.""",
+            says="""Each entry, or each parameter's gradient, was clipped by itself; the norm of all gradients together should be
+            clipped.""",
+            why="""`clip_grad_value_` cuts every entry off at ±clip. Clipped one by one, gradients change their proportions. Either
+            way the step goes in another direction. `clip_grad_norm_` scales the whole gradient by one number and keeps it.""",
         ),
-        "TR5": mistake(
-            patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
-            says="Each entry was clipped by itself; the norm of all gradients together should be clipped.",
-            why="""`clip_grad_value_` cuts every entry off at ±clip and changes the direction; `clip_grad_norm_` scales the whole
-            gradient and keeps it.""",
-        ),
-        "TR6": mistake(
-            patch("parameters(), clip)", "parameters(), 1.0)"),
-            says="The argument clip has no effect: 1.0 is written into the code.",
-            why="""The default is 1.0, so the slip shows only where somebody asks for another limit.""",
-        ),
+        "PO3": patch("parameters(), clip)", "parameters(), 1.0)"),
         "TR7": mistake(
             patch(
                 CLIP,
@@ -225,16 +217,15 @@ class train_step:
         ),
         "TR11": mistake(
             patch(RETURN, "return loss"),
-            says="The loss came back with its graph: return `loss.item()`, a float.",
-            why="""A list of such losses keeps the activations of every step alive, until the memory is full.""",
+            patch(RETURN, f"model.last = loss\n    {RETURN}"),
+            says="""The graph is still in memory after the call: return `loss.item()`, a float, and keep nothing that belongs to the
+            graph.""",
+            why="""A list of losses with their graphs keeps the activations of every step alive, until the memory is full. The loss
+            is part of the graph, and so are the logits, anything computed from them, and gradients that `create_graph=True` made; in
+            an attribute the last one stays. `backward()` lets go of much that a graph holds, but not of the graph itself. A number
+            has no graph, and neither has `loss.detach()`.""",
         ),
-        "TR12": mistake(
-            patch(FORWARD, f"model.train()\n    {FORWARD}"),
-            patch(FORWARD, f"model.eval()\n    {FORWARD}"),
-            says="The model's mode was changed; it should stay as the caller has set it.",
-            why="""Whether dropout acts is decided by the loop around the step. A helper that switches the mode and does
-            not put it back is found weeks later.""",
-        ),
+        "CM42": (patch(FORWARD, f"model.train()\n    {FORWARD}"), patch(FORWARD, f"model.eval()\n    {FORWARD}")),
         "TR13": mistake(
             patch(STEP, f"{STEP}\n    {STEP}"),
             patch(
@@ -258,35 +249,18 @@ class train_step:
                 "loss = F.cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction='sum')",
             ),
             patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
-            says="The step itself agrees; the loss that it takes is another than the mean loss of the next token.",
-            why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the
-            other direction, or summed. Call `next_token_loss`, whose own check would say which.""",
-        ),
-        "TR16": mistake(
             patch(BACKWARD, "(loss * ids.shape[0]).backward()"),
             patch(BACKWARD, "(loss / ids.shape[0]).backward()"),
-            says="The loss was multiplied or divided by the batch size before `backward()`; it should be used as it is.",
-            why="""next_token_loss is a mean already. Scaled once more, the learning rate means something else for every
-            size of batch.""",
-        ),
-        "TR17": mistake(
-            patch(RETURN, f"model.last = loss\n    {RETURN}"),
-            says="The graph is still in memory after the call: something that belongs to it is kept.",
-            why="""It may be the loss, the logits, anything computed from them, or gradients that `create_graph=True` made. `backward()`
-            lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with each step, and
-            memory grows; in an attribute the last one stays. A number, `loss.item()`, has no graph, and neither has
-            `loss.detach()`.""",
+            patch(FORWARD, "loss = next_token_loss(model(ids[:, :-1]), ids[:, 1:])"),
+            says="The step itself agrees; the loss that it goes back from is another than next_token_loss(model(ids), ids).",
+            why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the other
+            direction or made twice, summed, or scaled by the batch size. next_token_loss pairs logits[:, :-1] with ids[:, 1:] itself,
+            and it is a mean already. Call it with all of ids; its own check would say whether it is right.""",
         ),
         "TR18": mistake(
             patch(BACKWARD, "pass"),
             says="`backward()` is never called: the optimizer finds no gradients.",
             why="""The loss is a number at the end of a graph. `backward()` walks through that graph and writes each parameter's
             gradient into `.grad`; without it `step()` has nothing to go by, and the model stays as it is.""",
-        ),
-        "TR19": mistake(
-            patch(FORWARD, "loss = next_token_loss(model(ids[:, :-1]), ids[:, 1:])"),
-            says="Inputs and targets were shifted twice, so that token i is asked for token i + 2; once is enough.",
-            why="""next_token_loss pairs logits[:, :-1] with ids[:, 1:] itself. Given inputs and targets that are shifted already,
-            it moves them apart by one more: the model learns to skip a token.""",
         ),
     }

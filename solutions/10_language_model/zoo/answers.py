@@ -113,11 +113,11 @@ WRONG = {
         ("CM50", _PLAIN.replace("[:, -1, :]", "[:, 0, :]")),
         ("CM51", _PLAIN.replace("ids[:, -max_len:]", "ids")),
         ("CM52", _PLAIN.replace("ids[:, -max_len:]", "ids[:, :max_len]")),
-        ("CM53", _PLAIN.replace("model.train(was)", "model.train()")),
+        ("CM42", _PLAIN.replace("model.train(was)", "model.train()")),
         ("CM54", _PLAIN.replace("return ids", "return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]")),
-        ("CM59", _PLAIN.replace("return ids", "return ids[:, -max_len:]")),
+        ("CM54", _PLAIN.replace("return ids", "return ids[:, -max_len:]")),
         (
-            "CM59",
+            "CM54",
             _PLAIN.replace(
                 "            logits = model(ids[:, -max_len:])",
                 "            ids = ids[:, -max_len:]\n            logits = model(ids)",
@@ -131,7 +131,7 @@ WRONG = {
         ),
         ("CM61", _PLAIN.replace("dim=-1, keepdim=True", "dim=-1")),
         *(
-            ("CM64", _PLAIN.replace("    was =", f"    {seeded}\n    was ="))
+            ("CM56", _PLAIN.replace("    was =", f"    {seeded}\n    was ="))
             for seeded in (
                 "generator = generator or torch.Generator()",
                 "if generator is None: generator = torch.Generator().manual_seed(0)",
@@ -160,10 +160,10 @@ WRONG = {
             ),
         ),
         *(
-            ("CM62", _PLAIN.replace("-max_len:", first))
+            ("CM52", _PLAIN.replace("-max_len:", first))
             for first in ("-max_len + 1:", "-max_len - 1:", "max(0, ids.shape[1] - max_len + 1):")
         ),
-        ("CM62", _PLAIN.replace("ids[:, -max_len:]", "ids if ids.shape[1] <= max_len else ids[:, 1 - max_len:]")),
+        ("CM52", _PLAIN.replace("ids[:, -max_len:]", "ids if ids.shape[1] <= max_len else ids[:, 1 - max_len:]")),
         (
             "CM41",
             _PLAIN.replace("model.eval()", "model.training = False").replace(
@@ -289,7 +289,7 @@ RIGHT["next_token_loss"] = [
 WRONG["next_token_loss"] = [
     ("NL1", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids")),
     ("NL1", _GATHER.replace("ids[:, 1:, None]", "ids[:, :-1, None]")),
-    ("NL2", _LOSS.replace("logits[:, :-1]", "logits[:, 1:]").replace("ids[:, 1:]", "ids[:, :-1]")),
+    ("NL1", _LOSS.replace("logits[:, :-1]", "logits[:, 1:]").replace("ids[:, 1:]", "ids[:, :-1]")),
     ("NL3", _GATHER.replace(".mean()", ".sum()")),
     ("NL3", _GATHER.replace(".squeeze(-1).mean()", ".sum() / ids.numel()")),
     ("NL4", "def next_token_loss(logits, ids):\n    return nn.CrossEntropyLoss()(logits[:, :-1, :], ids[:, 1:])\n"),
@@ -308,8 +308,8 @@ WRONG["next_token_loss"] = [
             "torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1))"
         ),
     ),
-    ("NL10", _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
-    ("NL11", _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
+    ("NL8", _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
+    ("MU19", _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
     ("NL12", _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
     ("NL13", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
     (
@@ -318,31 +318,31 @@ WRONG["next_token_loss"] = [
     ),
     ("NL15", _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),
     ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", ".log().mean()")),
-    ("NL11", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
+    ("MU19", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
     *(
-        ("NL16", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()"))
+        ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()"))
         for small in (1e-9, 1e-12)
     ),
     (
-        "NL16",
+        "NL9",
         _GATHER.replace(
             "torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1) + 1e-8)"
         ),
     ),
     *(
-        ("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", one))
+        ("NL9", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", one))
         for one in (
             "(logits[:, :-1].exp() / logits[:, :-1].exp().sum(-1, keepdim=True)).log()",
             "(logits[:, :-1] - logits[:, :-1].exp().sum(-1, keepdim=True).log())",
         )
     ),
     (
-        "NL17",
+        "NL9",
         _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "logits[:, :-1].exp()")
         .replace("-logs.gather", "-(logs / logs.sum(-1, keepdim=True)).gather")
         .replace(".mean()", ".log().mean()"),
     ),
-    ("NL18", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids.roll(-1, dims=1)")),
+    ("NL7", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids.roll(-1, dims=1)")),
     ("NL19", _LOSS.replace("cross_entropy", "nll_loss")),
     ("NL19", _LOSS.replace("cross_entropy", "nll_loss").replace("logits[:, :-1]", "logits.softmax(-1)[:, :-1]")),
     (None, _LOSS.replace("ids[:, 1:]", "ids[:, 1:].clamp_max(v - 2)")),
@@ -450,10 +450,10 @@ RIGHT["LanguageModel"] = [
 ]
 WRONG["LanguageModel"] = [
     ("LM1", _MODEL.replace(" + pos_emb", "")),
-    ("LM2", _MODEL.replace("torch.arange(T)", "torch.arange(1, T + 1)")),
+    ("PO2", _MODEL.replace("torch.arange(T)", "torch.arange(1, T + 1)")),
     ("LM3", _MODEL.replace("self.norm(x)", "x")),
     (
-        "LM4",
+        "LM3",
         _MODEL.replace("tok_emb + pos_emb", "self.norm(tok_emb + pos_emb)").replace("head(self.norm(x))", "head(x)"),
     ),
     ("LM5", _MODEL.replace("self.blocks(tok_emb", "self.blocks[0](tok_emb")),
@@ -465,8 +465,8 @@ WRONG["LanguageModel"] = [
         ),
     ),
     ("LM7", _MODEL.replace("bias=False)", "bias=False)\n        self.head.weight = self.token.weight")),
-    ("LM8", _MODEL.replace(", bias=False", "")),
-    ("LM9", _MODEL.replace('raise ValueError("too long")', "pass")),
+    ("PJ2", _MODEL.replace(", bias=False", "")),
+    ("CM7", _MODEL.replace('raise ValueError("too long")', "pass")),
     ("LM10", _MODEL.replace("self.head(self.norm(x))", "F.softmax(self.head(self.norm(x)), dim=-1)")),
     ("LM11", _MODEL.replace("self.token(idx)", "self.token(idx) * math.sqrt(self.norm.normalized_shape[0])")),
     ("LM12", _MODEL.replace("num_heads, num_layers, max_len", "num_layers, num_heads, max_len")),
@@ -479,7 +479,7 @@ WRONG["LanguageModel"] = [
             "*[TransformerBlock(d_model, num_heads, max_len)] * num_layers",
         ),
     ),
-    ("LM16", _MODEL.replace("torch.arange(T)", "idx % self.position.num_embeddings")),
+    ("LM13", _MODEL.replace("torch.arange(T)", "idx % self.position.num_embeddings")),
     ("LM17", _MODEL.replace("tok_emb + pos_emb", "tok_emb * pos_emb")),
     (
         "LM18",
@@ -630,7 +630,7 @@ WRONG["train_step"] = [
         ),
     ),
     (
-        "TR4",
+        "TR5",
         _TAKEN.replace(
             "    nn.utils.clip_grad_norm_(model.parameters(), clip)",
             "    for p in model.parameters():\n        nn.utils.clip_grad_norm_(p, clip)",
@@ -644,7 +644,7 @@ WRONG["train_step"] = [
             "    for p in model.parameters():\n        p.grad.clamp_(-clip, clip)",
         ),
     ),
-    ("TR6", _TAKEN.replace("parameters(), clip)", "parameters(), 1.0)")),
+    ("PO3", _TAKEN.replace("parameters(), clip)", "parameters(), 1.0)")),
     ("TR7", _MANUAL.replace("if norm > clip:", "if True:")),
     ("TR8", _TAKEN.replace("    optimizer.step()\n", "")),
     (
@@ -663,7 +663,7 @@ WRONG["train_step"] = [
     ),
     ("TR10", _TAKEN.replace("return loss.item()", "return next_token_loss(model(ids), ids).item()")),
     ("TR11", _TAKEN.replace("loss.item()", "loss")),
-    ("TR12", _TAKEN.replace("    optimizer.zero_grad()\n", "    model.train()\n    optimizer.zero_grad()\n")),
+    ("CM42", _TAKEN.replace("    optimizer.zero_grad()\n", "    model.train()\n    optimizer.zero_grad()\n")),
     ("TR13", _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n")),
     ("TR14", _TAKEN.replace("    loss = next", "    with torch.no_grad():\n        loss = next")),
     (
@@ -680,7 +680,7 @@ WRONG["train_step"] = [
         ),
     ),
     *(
-        ("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item"))
+        ("TR11", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item"))
         for kept in (
             "model.last_loss = loss",
             "optimizer.loss = loss",
@@ -688,13 +688,13 @@ WRONG["train_step"] = [
         )
     ),
     (
-        "TR17",
+        "TR11",
         _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace(
             "    loss = next", "    train_step.logits = model(ids)\n    loss = next"
         ),
     ),
     ("TR18", _TAKEN.replace("    loss.backward()\n", "")),
-    ("TR16", _TAKEN.replace("loss.backward()", "(loss / len(ids)).backward()")),
+    ("TR15", _TAKEN.replace("loss.backward()", "(loss / len(ids)).backward()")),
     (None, _TAKEN.replace("return loss.item()", "return None")),
     (None, _TAKEN.replace("return loss.item()", "return model(ids)")),
     (None, _TAKEN.replace("return loss.item()", "return loss.exp().item()")),
@@ -717,8 +717,8 @@ WRONG["train_step"] = [
         "TR15",
         _TAKEN.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
     ),
-    ("TR17", _TAKEN.replace("loss.backward()", "loss.backward(create_graph=True)")),
-    ("TR17", _TAKEN.replace("    return loss.item", "    model.perplexity = loss.exp()\n    return loss.item")),
+    ("TR11", _TAKEN.replace("loss.backward()", "loss.backward(create_graph=True)")),
+    ("TR11", _TAKEN.replace("    return loss.item", "    model.perplexity = loss.exp()\n    return loss.item")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    torch.set_grad_enabled(False)\n")),
     (None, _TAKEN.replace("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()")),
     (None, _TAKEN.replace("model(ids), ids)\n    loss.b", "model(ids[:1]), ids[:1])\n    loss.b")),
@@ -726,7 +726,7 @@ WRONG["train_step"] = [
 
 WRONG["LanguageModel"] += [
     (
-        "LM20",
+        "LM3",
         """class LanguageModel(nn.Module):
     def __init__(self, vocabulary, d_model, num_heads, num_layers, max_len):
         super().__init__()
@@ -751,7 +751,7 @@ WRONG["LanguageModel"] += [
 
 WRONG["LanguageModel"] += [
     (
-        "LM22",
+        "LM13",
         """class LanguageModel(nn.Module):
     def __init__(self, vocabulary: int, d_model: int, num_heads: int, num_layers: int, max_len: int) -> None:
         super().__init__()
@@ -798,7 +798,7 @@ WRONG["LanguageModel"] += [
 
 WRONG["generate"] += [
     (
-        "LM21",
+        "CM51",
         """def generate(
     model: nn.Module, ids: torch.Tensor, max_new_tokens: int, max_len: int, temperature: float = 1.0,
     generator: torch.Generator | None = None,
@@ -866,7 +866,7 @@ WRONG["generate"] += [
 
 WRONG["train_step"] += [
     (
-        "TR19",
+        "TR15",
         _STEP.replace(
             "def train_step(model, optimizer, ids, clip=1.0):",
             "def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Tensor, clip: float = 1.0) -> float:\n    inputs, targets = ids[:, :-1], ids[:, 1:]",

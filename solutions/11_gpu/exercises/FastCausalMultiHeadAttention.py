@@ -180,11 +180,7 @@ class FastCausalMultiHeadAttention:
     )
 
     mistakes = {
-        "GP41": mistake(
-            patch(", is_causal=True", ""),
-            says="Tokens see later tokens: `is_causal=True` is missing.",
-            why="The operator hides nothing unless it is told to.",
-        ),
+        "MK13": (patch(", is_causal=True", ""), patch("is_causal=True", "is_causal=self.training")),
         "GP42": mistake(
             masked("tril()"),
             masked("tril()", ", is_causal=True"),
@@ -196,40 +192,20 @@ class FastCausalMultiHeadAttention:
             says="Attention was computed by hand: the (T, T) scores are in memory, and the operator is never called.",
             why="That is lesson 09, and right. Here the fused operator is asked for, which never writes the scores out.",
         ),
-        "GP44": mistake(
-            patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
-            says="Dropout is left on: `dropout_p` acts whenever it is passed, in evaluation too.",
-            why="The operator does not know `self.training`. This class has no dropout.",
-        ),
-        "GP45": mistake(
-            scaled("math.sqrt(q.shape[-1])"),
-            says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
-            why="The operator multiplies the scores by `scale`. Left out, it is 1/√d_head already.",
-        ),
-        "GP46": mistake(
-            patch("q, k, v =", "k, q, v ="),
-            says="Queries and keys were exchanged; the fused weights should be read in the order q, k, v.",
-            why="The scores become those of the transposed matrix, and the mask hides the wrong half of them.",
-        ),
+        "MU25": patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
+        "SD5": scaled("math.sqrt(q.shape[-1])"),
+        "MU31": patch("q, k, v =", "k, q, v ="),
         "GP47": mistake(
             patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
             says="The heads are not split: one head as wide as the model attends.",
             why="num_heads heads of d_head numbers each are asked for: (B, num_heads, T, d_head).",
         ),
-        "GP48": mistake(
-            patch("self.proj(merged)", "merged"),
-            says="The output projection is missing: `proj` exists and is never called.",
-            why="Without it the heads' results stand side by side and are never mixed.",
+        "MU2": patch("self.proj(merged)", "merged"),
+        "CM9": patch(
+            "self.num_heads = num_heads",
+            "self.num_heads = num_heads\n        self.register_buffer('scale', torch.tensor(1.0))",
         ),
-        "GP49": mistake(
-            patch(
-                "self.num_heads = num_heads",
-                "self.num_heads = num_heads\n        self.register_buffer('scale', torch.tensor(1.0))",
-            ),
-            says="The state_dict holds more than the two weights.",
-            why="Buffers are saved unless they are registered with `persistent=False`. This class needs none.",
-        ),
-        "GP50": mistake(
+        "MU1": (
             patch(UNEVEN, ""),
             patch(
                 UNEVEN,
@@ -239,8 +215,6 @@ class FastCausalMultiHeadAttention:
                 UNBIND,
                 THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)"),
             ),
-            says="Heads that do not divide d_model were accepted.",
-            why="`d_model // num_heads` rounds down without any error, and the error comes later and elsewhere, or never.",
         ),
         "MH1": patch(HEADS, "", UNBIND, THIRDS.format("reshape(b, self.num_heads, t, d_model // self.num_heads)")),
         "MH2": patch("attended.transpose(1, 2)", "attended"),
@@ -269,16 +243,9 @@ class FastCausalMultiHeadAttention:
             says="The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
             why="Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
         ),
-        "GP52": mistake(
+        "MU19": (
             patch("self.proj(merged)", "self.proj(merged.detach())"),
             patch("self.proj(merged)", "self.proj(merged).detach()"),
-            says="The graph is cut after the operator: no gradient reaches qkv or x.",
-            why="After `detach()`, `.data`, `no_grad()` or NumPy the result counts as a constant, and nothing before it trains.",
-        ),
-        "GP53": mistake(
-            patch("is_causal=True", "is_causal=self.training"),
-            says="In evaluation tokens see later tokens: `is_causal` depends on the mode.",
-            why="A causal model is causal in training and in evaluation. Only dropout asks for `self.training`.",
         ),
         "GP54": mistake(
             patch("4).unbind", "4).contiguous().unbind", "reshape", "view"),

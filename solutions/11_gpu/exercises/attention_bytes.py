@@ -63,105 +63,61 @@ class attention_bytes:
     mistakes = {
         "BY1": mistake(
             patch(TABLE, "2 * t_q * t_k"),
-            says="Half of the traffic of the t_q × t_k matrices is missing: scores and weights are each written once and read once.",
-            why="""The first kernel writes the scores, softmax reads them and writes the weights, and the last kernel reads those: four
-            passes.""",
-        ),
-        "BY2": mistake(
             patch(TABLE, "t_q * t_k"),
-            says="One pass over a t_q × t_k matrix was counted; scores and weights are each written once and read once.",
-            why="The score matrix is not only made. It goes to memory and comes back, twice: as scores and as weights.",
-        ),
-        "BY3": mistake(
             patch(TABLE, "3 * t_q * t_k"),
-            says="One pass over a t_q × t_k matrix is missing: scores and weights are each written once and read once, which is four.",
-            why="Either softmax's own reading, its writing, or the last kernel's reading was left out.",
+            patch(TABLE, "8 * t_q * t_k"),
+            says="""The passes over the t_q × t_k matrices do not add up: scores and weights are each written once and read once,
+            which is four.""",
+            why="""The first kernel writes the scores, scaled and masked; softmax reads them and writes the weights, and the last
+            kernel reads those: four passes. The score matrix is not only made. It goes to memory and comes back, twice: as scores and
+            as weights.""",
         ),
         "BY4": mistake(
             patch("0 if fused else 4 * t_q * t_k", "4 * t_q * t_k"),
-            says="fused changes nothing; the fused operator writes no scores and no weights to memory.",
-            why="That is the whole idea: scores and weights live in the chip's fast memory, a tile at a time.",
-        ),
-        "BY20": mistake(
             *(patch("0 if fused", f"{passes}t_q * t_k if fused") for passes in ("", "2 * ")),
-            says="Fused, a pass over a t_q × t_k matrix was still counted; scores and weights then never reach memory.",
-            why="""The fused operator makes a tile of scores, uses it and throws it away, all in the chip's fast memory. Only q, k, v
-            and the output are read or written.""",
-        ),
-        "BY5": mistake(
             patch("if fused", "if not fused"),
-            says="fused has the opposite effect: score matrices were counted where they never reach memory.",
-            why="Fused, q, k and v are read once and the output is written once. In three kernels scores and weights come on top.",
+            says="Fused, passes over a t_q × t_k matrix were counted; scores and weights reach memory in three kernels alone.",
+            why="""That is the whole idea: the fused operator makes a tile of scores, uses it and throws it away, all in the chip's
+            fast memory. Only q, k, v and the output are read or written. In three kernels scores and weights come on top.""",
         ),
         "BY6": mistake(
             patch(VECTORS, "t_q + 2 * t_k"),
-            says="q and the output have t_q rows each; one of the two was left out.",
-            why="What is written counts like what is read: the output goes to memory, too.",
-        ),
-        "BY7": mistake(
             patch(VECTORS, "2 * t_q + t_k"),
-            says="k and v have t_k rows each; one of the two was left out.",
-            why="Keys are read for the scores, values for the sum.",
+            patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
+            patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
+            says="One of q, k, v and the output was left out: three are read once, and the output is written once, fused or not.",
+            why="""q and the output have t_q rows each, k and v have t_k. Keys are read for the scores, values for the sum. What is
+            written counts like what is read. The fused operator avoids scores and weights alone.""",
         ),
         "BY8": mistake(
             patch(VECTORS, "4 * t_q"),
-            says="Every tensor was given t_q rows; k and v have t_k.",
-            why="One query meets a whole cache of keys: then nearly all bytes are those of k and v.",
-        ),
-        "BY9": mistake(
             patch(VECTORS, "4 * t_k"),
-            says="Every tensor was given t_k rows; q and the output have t_q.",
-            why="The output has a row for each query.",
-        ),
-        "BY10": mistake(
             patch(VECTORS, "t_q + 3 * t_k"),
-            says="The output was given t_k rows; it has t_q, one for each query.",
-            why="Each query gets one blend of the values, however many of them there are.",
+            says="A tensor was given the wrong number of rows: q and the output have t_q, k and v have t_k.",
+            why="""Each query gets one blend of the values, however many of them there are, so the output has a row for each query.
+            One query meets a whole cache of keys: then nearly all bytes are those of k and v.""",
         ),
-        "BY11": mistake(
+        "GP12": (
             patch("num_heads * (", "("),
-            says="The number of heads is missing.",
-            why="Each head has q, k, v and scores of its own.",
-        ),
-        "BY12": mistake(
             patch("batch * num_heads", "num_heads"),
-            says="The batch is missing.",
-            why="Each item of the batch is one attention of its own.",
+            patch(RETURN, "return batch * (num_heads * vectors * d_head + table) * bytes_per_number"),
         ),
         "BY13": mistake(
             patch(" * bytes_per_number", ""),
             says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
             why="bfloat16 takes two bytes a number, float32 takes four.",
         ),
-        "BY14": mistake(
-            patch("* bytes_per_number", "* 2"),
-            patch("* bytes_per_number", "* 4"),
-            says="bytes_per_number has no effect: a size is written into the code.",
-            why="The same attention may run in numbers of 4 bytes, 2 or 1, and waits for memory accordingly.",
-        ),
+        "PO3": (patch("* bytes_per_number", "* 2"), patch("* bytes_per_number", "* 4")),
         "BY15": mistake(
             patch(RETURN, f"{RETURN} / 1"),
             patch(RETURN, f"{RETURN} * 1.0"),
             says="A float came back; a whole number of bytes is expected.",
             why="Every factor is whole, and a float is exact up to 2⁵³ only.",
         ),
-        "BY16": mistake(
-            patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
-            patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
-            says="Fused, a tensor was left out: q, k and v are read once, and the output is written once.",
-            why="The fused operator avoids scores and weights alone. Its inputs still come from memory, and its output goes there.",
-        ),
         "BY17": mistake(
             patch(TABLE, "4 * t_q * t_k * d_head"),
             says="The score matrix was given d_head numbers for each pair of query and key; a score is one number.",
             why="A score sums d_head products, and only the sum is written.",
-        ),
-        "BY18": mistake(
-            patch(TABLE, "8 * t_q * t_k"),
-            says="""Eight passes over the score matrix were counted, as for scaling and masking in kernels of their own; here there
-            are three kernels.""",
-            why="""The task names the kernels: scores (scaled and masked in the same one), softmax, sum. Between three kernels lie two
-            matrices, scores and weights.""",
         ),
         "BY19": mistake(
             patch(TABLE, "5 * t_q * t_k"),
@@ -185,10 +141,5 @@ class attention_bytes:
             says="Keys and values were counted once for every query; each of them should be counted once.",
             why="""Every query meets every key, but on the chip: a tile of keys serves many queries before it is thrown away. The
             task counts each tensor once.""",
-        ),
-        "BY23": mistake(
-            patch(RETURN, "return batch * (num_heads * vectors * d_head + table) * bytes_per_number"),
-            says="The t_q × t_k matrices were counted once for each item of the batch; each head has its own.",
-            why="Each head compares its own queries with its own keys: scores are (B, H, T_q, T_k).",
         ),
     }

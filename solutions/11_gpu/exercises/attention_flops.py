@@ -9,6 +9,8 @@ TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagon
     "sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q)) / (t_q * t_k)",
 )
 PROJECTED = ("(2 * t_q + 2 * t_k)", "4 * t_q", "3 * t_q")  # tokens, counted once for each of the projections
+EXACT = "batch * num_heads * t_q * (t_k * (2 * d_head - 1) + d_head * (2 * t_k - 1))"
+EXACT_TWICE = "products * batch * num_heads * t_q * t_k * (2 * d_head - 1)"
 PRODUCTS = "products * 2 * batch * num_heads * t_q * t_k * d_head"
 
 
@@ -19,6 +21,11 @@ def projections(tokens: str):
         patch("t_k * d_head", f"t_k * d_head + {more}"),
         patch("return total // 2 if causal else total", f"return (total // 2 if causal else total) + {more}"),
     )
+
+
+def for_each_score(operations: int):
+    """So many operations for each score, counted besides the products."""
+    return patch("t_k * d_head", f"t_k * d_head + {operations} * batch * num_heads * t_q * t_k")
 
 
 @exercise(points=2, minutes=6, difficulty=1, result_type="number", rtol=1e-6, atol=0.0)
@@ -53,29 +60,27 @@ class attention_flops:
     mistakes = {
         "GP11": mistake(
             patch("products = 2", "products = 1"),
-            says="Half of the operations are missing: count two matrix products, and in each a multiply and an add.",
-            why="""Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k · d_head
-            multiply-adds in each of the two products.""",
+            patch("products * 2 * batch", "batch"),
+            patch("products * 2 * batch", "batch", "// 2", "/ 2"),
+            says="Half or three quarters of the operations are missing: count two matrix products, and in each a multiply and an add.",
+            why="""There are T_q · T_k · d_head multiply-adds in each of the two products, and each of them counts 2: 4 in all. Where
+            only one product was counted, or a multiply-add as one operation, half is missing; with both, three quarters are.""",
         ),
         "GP12": mistake(
             patch("num_heads * t_q", "t_q"),
-            says="The number of heads is missing.",
-            why="Each head forms both products for itself.",
-        ),
-        "GP13": mistake(
             patch("batch * num_heads", "num_heads"),
-            says="The batch is missing.",
-            why="Each item of the batch is one attention of its own.",
+            says="The batch or the number of heads is missing, perhaps in one term only: each head of each item of the batch counts.",
+            why="""Each item of the batch is one attention of its own. In it each head has its own q, k and v, its own scores, and
+            its own two products.""",
         ),
         "GP14": mistake(
             patch("t_q * t_k", "t_q * t_q"),
-            says="The number of queries was squared; T_q · T_k scores should be counted.",
-            why="Queries and keys may differ in number: one query meets a whole cache of keys.",
-        ),
-        "GP15": mistake(
             patch("t_q * t_k", "t_k * t_k"),
-            says="The number of keys was squared; T_q · T_k scores should be counted.",
-            why="Queries and keys may differ in number: one query meets a whole cache of keys.",
+            patch(PRODUCTS, "2 * batch * num_heads * t_q * d_head * (t_k + d_head)"),
+            patch(PRODUCTS, "2 * batch * num_heads * t_q * t_k * (d_head + t_k)"),
+            says="A size was squared; each of the two products takes T_q · T_k · d_head multiply-adds.",
+            why="""Queries and keys may differ in number: one query meets a whole cache of keys. q (T_q, d_head) times kᵀ (d_head,
+            T_k) and weights (T_q, T_k) times v (T_k, d_head): three sizes each, the same ones, of which the inner one is summed over.""",
         ),
         "GP16": mistake(
             patch("t_k * d_head", "t_k * (num_heads * d_head)"),
@@ -84,8 +89,13 @@ class attention_flops:
         ),
         "GP17": mistake(
             patch(" // 2 if causal else total", ""),
-            says="causal changes nothing; it should halve the count.",
-            why="By convention a causal attention is counted as exactly half, whatever the numbers of queries and keys.",
+            patch("if causal", "if not causal"),
+            patch(" if causal else total", ""),
+            says="causal changes nothing, or has the opposite effect: with it half of the operations should count, without it all.",
+            why="""By convention a causal attention is counted as exactly half, whatever the numbers of queries and keys: a query
+            sees the keys up to its own. Without causal every score is computed. Where half comes back either way, the halving does
+            not ask for causal, or a factor of 2 is missing in the product (a multiply-add counts 2, and there are two products) and
+            causal changes nothing.""",
         ),
         "GP18": mistake(
             *(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
@@ -95,61 +105,25 @@ class attention_flops:
         ),
         "GP19": mistake(
             *(way for tokens in PROJECTED for way in projections(tokens)),
-            says="The projections were counted, too; only the two products of attention are asked for.",
-            why="The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere.",
-        ),
-        "GP20": mistake(
-            patch("// 2 if", "// 4 if"),
-            says="The count was halved twice for causal.",
-            why="Half of the pairs of query and key are left, and so half of both products.",
-        ),
-        "GP36": mistake(
-            patch("products * 2 * batch", "batch"),
-            patch("products * 2 * batch", "batch", "// 2", "/ 2"),
-            says="Three quarters of the operations are missing: count two matrix products, and in each a multiply and an add.",
-            why="Each of the two products has T_q · T_k · d_head multiply-adds, and each counts 2: 4 in all, where 1 was counted.",
-        ),
-        "GP37": mistake(
-            patch("if causal", "if not causal"),
-            says="causal halves the wrong way round: without it half is returned, and with it the whole.",
-            why="A causal query sees the keys up to its own, which is half of the scores. Without causal every score is computed.",
-        ),
-        "GP38": mistake(
-            patch(" if causal else total", ""),
-            says="Half of the operations was returned with causal and without it; without it all of them should count.",
-            why="""Either the halving does not ask for causal, or half is missing in the product (a multiply-add counts 2, and there
-            are two products) and causal changes nothing.""",
-        ),
-        "GP39": mistake(
-            *(
-                patch("t_k * d_head", f"t_k * d_head + {per_score} * batch * num_heads * t_q * t_k") + half
-                for per_score in (5, 1, 2, 3, 4, 6)
-                for half in (patch(), patch("// 2", "/ 2"))
-            ),
-            says="A few operations for each score were counted besides the matrix products; softmax, scale and mask should be left out.",
-            why="A softmax takes 3, 5 or more for each score, by convention. Compared with 4 · d_head for the products these are few.",
-        ),
-        "GP64": mistake(
-            patch(PRODUCTS, "2 * batch * num_heads * t_q * d_head * (t_k + d_head)"),
-            patch(PRODUCTS, "2 * batch * num_heads * t_q * t_k * (d_head + t_k)"),
-            says="One of the two products was counted with a size squared; both should take T_q · T_k · d_head multiply-adds.",
-            why="""q (T_q, d_head) times kᵀ (d_head, T_k) and weights (T_q, T_k) times v (T_k, d_head): three sizes each, the same
-            ones, of which the inner one is summed over.""",
+            *(for_each_score(operations) for operations in (5, 1, 2, 3, 4, 6)),
+            *(for_each_score(operations) + patch("// 2", "/ 2") for operations in (1, 5)),
+            says="More was counted than the two matrix products of attention, such as the projections or softmax; leave it out.",
+            why="""The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere. A softmax takes
+            3, 5 or more for each score, by convention, and scale and mask one each. Compared with 4 · d_head for the products these
+            are few.""",
         ),
         "GP65": mistake(
             patch("total // 2", "total * 3 // 4"),
-            says="causal halved one of the two products; it should halve both.",
-            why="A score that is hidden is not needed, and a weight that is 0 adds nothing: half of q kᵀ and half of weights · v is left.",
+            patch("// 2 if", "// 4 if"),
+            says="causal left three quarters or one quarter of the count; it should halve both products, each of them once.",
+            why="""Half of the pairs of query and key are left. A score that is hidden is not needed, and a weight that is 0 adds
+            nothing: half of q kᵀ and half of weights · v is left, and so half of all.""",
         ),
         "GP66": mistake(
-            *(
-                patch(PRODUCTS, counted) + half
-                for counted in (
-                    "batch * num_heads * t_q * (t_k * (2 * d_head - 1) + d_head * (2 * t_k - 1))",
-                    "products * batch * num_heads * t_q * t_k * (2 * d_head - 1)",
-                )
-                for half in (patch(), patch("// 2", "/ 2"))
-            ),
+            patch(PRODUCTS, EXACT),
+            patch(PRODUCTS, EXACT, "// 2", "/ 2"),
+            patch(PRODUCTS, EXACT_TWICE),
+            patch(PRODUCTS, EXACT_TWICE, "// 2", "/ 2"),
             says="For n products of numbers n − 1 additions were counted; by convention each multiply-add counts 2.",
             why="""To add n numbers takes n − 1 additions, so the count is exact. Hardware starts its sum at 0 and adds n times, and papers
             count 2 n.""",

@@ -37,29 +37,17 @@ class pick_device:
     )
 
     mistakes = {
-        "GP1": mistake(
-            patch(CUDA, MPS, MPS, CUDA),
-            says="Apple's GPU was asked for before CUDA; where both are there, CUDA should go first.",
-            why="The order of the questions is the order of preference. The first that is available wins.",
-        ),
-        "GP2": mistake(
-            patch(MPS, ""),
-            says="Apple's GPU is never chosen.",
-            why="torch calls it mps, after Metal Performance Shaders, and answers for it in `torch.backends.mps`.",
-        ),
         "GP3": mistake(
             patch("torch.cuda.is_available", "torch.backends.cuda.is_built"),
-            says="CUDA was chosen because torch was built for it; ask whether a GPU is available.",
-            why="A CUDA build of torch runs on machines without a GPU. The first tensor sent to the device then raises.",
-        ),
-        "GP4": mistake(
             patch("mps.is_available", "mps.is_built"),
-            says="mps was chosen because torch was built for it; ask whether it is available.",
-            why="Every build for macOS knows mps, also on a Mac or a macOS that cannot use it.",
+            says="A GPU was chosen because torch was built for it; ask whether it is available.",
+            why="""A CUDA build of torch runs on machines without a GPU, and every build for macOS knows mps, also on a Mac or a
+            macOS that cannot use it. The first tensor sent to the device then raises.""",
         ),
         "GP5": mistake(
             patch("torch.cuda.is_available()", "torch.cuda.is_available"),
-            says="The device is cuda, whatever torch says is available when the function is called.",
+            patch("mps.is_available()", "mps.is_available"),
+            says="A GPU was chosen without asking whether it is available, at the time when the function is called.",
             why="""`torch.device("cuda")` is only a name and never fails. The first tensor that is sent there does. A function that
             is not called counts as true: the parentheses of `is_available()` ask the question.""",
         ),
@@ -74,15 +62,14 @@ class pick_device:
             why="""The fallback must come after both questions, and both should be asked inside the function: an answer found when the cell
             ran, or by trying to make a tensor, is not what `is_available()` says now.""",
         ),
-        "GP8": mistake(
-            patch("mps.is_available()", "mps.is_available"),
-            says="mps is chosen wherever CUDA is missing: nothing asks whether it is available.",
-            why="A function that is not called counts as true: the parentheses of `is_available()` ask the question.",
-        ),
         "GP9": mistake(
             patch(CUDA, ""),
-            says="CUDA is available, but another device was chosen.",
-            why="""Nothing asks for CUDA, something else is asked than whether it is available, or a later line takes the choice back. CUDA
-            goes first, then mps. Of two `if` one after the other, the second decides again; `elif` goes on from the first.""",
+            patch(CUDA, MPS, MPS, CUDA),
+            patch(MPS, ""),
+            says="A GPU is available, but another device was chosen; CUDA should go first, then mps, then cpu.",
+            why="""Nothing asks for it, something else is asked than whether it is available, or a later line takes the choice back.
+            The order of the questions is the order of preference, and the first that is available wins. Of two `if` one after the
+            other, the second decides again; `elif` goes on from the first. torch calls Apple's GPU mps, and answers for it in
+            `torch.backends.mps`.""",
         ),
     }

@@ -67,64 +67,42 @@ class time_ms:
     mistakes = {
         "GP21": mistake(
             patch(WARM_UP, ""),
-            says="There is no warm-up: the first calls, which are slow, are measured.",
-            why="The first call loads libraries, compiles kernels, asks for memory. `warmup` calls come before any reading.",
+            patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
+            says="The first calls, which are slow, are measured; fn should be called `warmup` times before the first reading.",
+            why="""The first call loads libraries, compiles kernels, asks for memory. Warm-up calls are made so that their time need
+            not be counted: they come before any reading, and `repeats` readings follow.""",
         ),
         "GP22": mistake(
             patch("statistics.median", "statistics.mean"),
-            says="The mean was returned; the median is expected.",
-            why="One reading that something else disturbed moves the mean as far as it likes and the median hardly.",
-        ),
-        "GP23": mistake(
             patch("statistics.median", "min"),
-            says="The shortest reading was returned; the median is expected.",
-            why="The minimum is a statement about the best case. The median says what one may expect.",
+            patch("statistics.median", "max"),
+            says="The mean, the shortest or the longest reading was returned; the median is expected.",
+            why="""One reading that something else disturbed is the longest, and moves the mean as far as it likes. The shortest is a
+            statement about the best case. The median says what one may expect.""",
         ),
         "GP24": mistake(
             patch("1000 * ", ""),
-            says="The result is in seconds; milliseconds are asked for.",
-            why="`time.perf_counter()` counts seconds.",
-        ),
-        "GP25": mistake(
             patch("1000 *", "1000000 *"),
             patch("1000 *", "1000000000 *"),
-            says="The result is in microseconds or nanoseconds; milliseconds are asked for.",
-            why="A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds.",
+            says="The result is in seconds, microseconds or nanoseconds; milliseconds are asked for.",
+            why="`time.perf_counter()` counts seconds. A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds.",
         ),
         "GP26": mistake(
             patch(*BEFORE, *AFTER),
-            says="fn's work is not waited for before the clock is read the second time: the launch was measured, and not the work.",
-            why="A GPU works while Python goes on. Without waiting, the second reading of the clock comes before the work is done.",
-        ),
-        "GP27": mistake(
-            patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
-            says="The warm-up calls are among the readings.",
-            why="They are made so that their time need not be counted.",
-        ),
-        "GP28": mistake(
             patch(*BEFORE),
-            says="Nothing waits for the warm-up before the clock is started: the rest of its work is measured with the first reading.",
-            why="The warm-up calls only queue their work. The first measured call has to wait for it.",
+            says="""The clock is read before earlier work of fn is done, at the start or at the end of a reading: wait before each
+            of the two.""",
+            why="""A GPU works while Python goes on. Without waiting at the end, the second reading of the clock comes before the
+            work is done: the launch was measured, and not the work. Without waiting at the start, the first measured call has to wait
+            for what the warm-up calls queued.""",
         ),
         "GP29": mistake(
             patch("torch.device(device).type", "device.type"),
-            says="`device` may be a string, which has no `.type`.",
-            why="`torch.device(device)` accepts a string and a torch.device alike.",
-        ),
-        "GP30": mistake(
             patch("torch.device(device).type", "device"),
-            says='The device is compared with a name only; `torch.device("cuda")` and "cuda:0" are not that name.',
-            why="A torch.device never equals a string. Its type is the name without the number.",
-        ),
-        "GP31": mistake(
-            patch("waits.get(kind, lambda: None)", "waits['cuda']"),
-            says="`torch.cuda.synchronize()` is called on every machine and raises where there is no CUDA.",
-            why="Only the device that did the work is waited for. The CPU is done when the call returns.",
-        ),
-        "GP32": mistake(
-            patch(", 'mps': torch.mps.synchronize", ""),
-            says="Apple's GPU is not waited for: it, too, works while Python goes on.",
-            why="`torch.mps.synchronize()` waits for it.",
+            says="""`device` may be a string or a `torch.device`, with or without a number; `torch.device(device).type` is the name
+            of each.""",
+            why="""A string has no `.type`. A torch.device never equals a string, and "cuda:0" is not "cuda". `torch.device(device)`
+            accepts a string and a torch.device alike, and its type is the name without the number.""",
         ),
         "GP33": mistake(
             patch(
@@ -142,17 +120,10 @@ class time_ms:
             says="The readings were not sorted: the middle of an unsorted list is no median.",
             why="The median is the middle in order of size.",
         ),
-        "GP35": mistake(
+        "GP67": mistake(
+            patch("range(warmup)", "range(1, warmup)"),
+            patch("range(warmup)", "range(warmup + 1)"),
             patch("start = time", "fn()\n        start = time"),
-            says="fn runs twice for each reading; it should be called warmup + repeats times in all.",
-            why="A call before each reading is a warm-up that nobody asked for, and doubles the time of the measurement.",
-        ),
-        "GP61": mistake(
-            patch("statistics.median", "max"),
-            says="The longest reading was returned; the median is expected.",
-            why="The longest reading is the one that something else disturbed most.",
-        ),
-        "GP62": mistake(
             patch("range(repeats)", "range(repeats - warmup)"),
             patch(
                 "range(repeats)",
@@ -160,18 +131,19 @@ class time_ms:
                 "statistics.median(seconds)",
                 "sorted(seconds)[len(seconds) // 2]",
             ),
-            says="The warm-up calls were taken off the readings; `repeats` readings are asked for besides the warm-up.",
-            why="fn is called warmup + repeats times in all. With more of a warm-up than repeats no reading would be left.",
-        ),
-        "GP67": mistake(
-            patch("range(warmup)", "range(1, warmup)"),
-            patch("range(warmup)", "range(warmup + 1)"),
-            says="There is one warm-up call too few, or one too many: fn should be called `warmup` times before the first reading.",
-            why="`range(1, n)` has n − 1 numbers, `range(n)` has n. In all, fn is called warmup + repeats times.",
+            says="""fn is called too often or too seldom: it should be called `warmup` times, and then once for each of `repeats`
+            readings.""",
+            why="""In all, fn is called warmup + repeats times. `range(1, n)` has n − 1 numbers, `range(n)` has n. A call before each
+            reading is a warm-up that nobody asked for. With the warm-up taken off the repeats, a longer warm-up would leave no
+            reading.""",
         ),
         "GP63": mistake(
             patch("'cuda': lambda: torch.cuda.synchronize(device), ", ""),
-            says="CUDA is not waited for: its GPU works while Python goes on.",
-            why="`torch.cuda.synchronize(device)` waits for it; `torch.mps.synchronize()` waits for Apple's GPU only.",
+            patch("waits.get(kind, lambda: None)", "waits['cuda']"),
+            patch(", 'mps': torch.mps.synchronize", ""),
+            says="What is waited for does not follow the device: CUDA and Apple's GPU each have a `synchronize`; the CPU needs none.",
+            why="""Only the device that did the work is waited for: `torch.cuda.synchronize(device)` for CUDA, which raises where
+            there is none, and `torch.mps.synchronize()` for Apple's GPU. Both work while Python goes on. The CPU is done when the
+            call returns.""",
         ),
     }

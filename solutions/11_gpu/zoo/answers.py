@@ -41,7 +41,7 @@ def pick_device():
 
 PICK_WRONG = [
     (
-        "GP1",
+        "GP9",
         """
 def pick_device():
     if torch.backends.mps.is_available():
@@ -50,7 +50,7 @@ def pick_device():
 """,
     ),
     (
-        "GP2",
+        "GP9",
         """
 def pick_device():
     return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
@@ -66,7 +66,7 @@ def pick_device():
 """,
     ),
     (
-        "GP4",
+        "GP3",
         """
 def pick_device():
     if torch.cuda.is_available():
@@ -150,14 +150,14 @@ def _flops(count, half=" / 2 if causal else n"):
 FLOPS_WRONG = [
     ("GP11", _flops("2 * batch * num_heads * t_q * t_k * d_head")),
     ("GP12", _flops("4 * batch * t_q * t_k * d_head")),
-    ("GP13", _flops("4 * num_heads * t_q * t_k * d_head", " // 2 if causal else n")),
+    ("GP12", _flops("4 * num_heads * t_q * t_k * d_head", " // 2 if causal else n")),
     ("GP14", _flops("4 * batch * num_heads * t_q ** 2 * d_head")),
     ("GP16", _flops("4 * batch * num_heads * t_q * t_k * (num_heads * d_head)")),
     ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", "")),
-    ("GP38", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
-    ("GP38", _flops("4 * batch * num_heads * t_q * t_k * d_head", " // 2")),
-    ("GP36", _flops("batch * num_heads * t_q * t_k * d_head")),
-    ("GP37", _flops("4 * batch * num_heads * t_q * t_k * d_head", " if causal else n // 2")),
+    ("GP17", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
+    ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", " // 2")),
+    ("GP11", _flops("batch * num_heads * t_q * t_k * d_head")),
+    ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", " if causal else n // 2")),
     ("GP19", _flops("4 * batch * num_heads * t_q * t_k * d_head + 8 * batch * t_q * (num_heads * d_head) ** 2")),
     (
         "GP19",
@@ -167,7 +167,7 @@ FLOPS_WRONG = [
         ),
     ),
     (None, _flops("2 * batch * num_heads * t_q * t_k * (2 * d_head - 1)")),
-    ("GP39", _flops("4 * batch * num_heads * t_q * t_k * d_head + 5 * batch * num_heads * t_q * t_k")),
+    ("GP19", _flops("4 * batch * num_heads * t_q * t_k * d_head + 5 * batch * num_heads * t_q * t_k")),
     ("GP18", _flops("4 * batch * num_heads * (t_q * (t_q + 1) // 2 if causal else t_q * t_k) * d_head", "")),
     (
         "GP18",
@@ -353,16 +353,16 @@ def _timer(
 TIME_WRONG = [
     ("GP21", _timer(warm="pass")),
     ("GP22", _timer(result="1000 * sum(times) / repeats")),
-    ("GP23", _timer(result="min(times) * 1e3")),
+    ("GP22", _timer(result="min(times) * 1e3")),
     ("GP24", _timer(result="statistics.median(times)")),
-    ("GP25", _timer(result="statistics.median(times) * 1e6")),
+    ("GP24", _timer(result="statistics.median(times) * 1e6")),
     ("GP26", _timer(before="pass", after="pass")),
     ("GP26", _timer(after="pass")),
     (
         "GP26",
         _timer(after="end = time.perf_counter(); sync(device)").replace("append(time.perf_counter() -", "append(end -"),
     ),
-    ("GP28", _timer(before="pass")),
+    ("GP26", _timer(before="pass")),
     (
         "GP29",
         """
@@ -379,7 +379,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     ),
     ("GP33", _timer(clock="time.process_time()")),
     ("GP34", _timer(result="1000 * times[len(times) // 2]")),
-    ("GP35", _timer(before="fn(); sync(device)")),
+    ("GP67", _timer(before="fn(); sync(device)")),
     (
         "GP22",
         """
@@ -396,13 +396,13 @@ def time_ms(fn, device, warmup=3, repeats=10):
     return 1000 * (time.perf_counter() - start) / repeats
 """,
     ),
-    ("GP61", _timer(result="1000 * max(times)")),
+    ("GP22", _timer(result="1000 * max(times)")),
     (None, _timer(result="times")),
     (None, _timer(warm="fn()")),
     (None, _timer(result="1000 * statistics.median(times[1:])")),
     (None, _timer(result="int(1000 * statistics.median(times))")),
     (None, _timer(result="1.0")),
-    ("GP28", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
+    ("GP26", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
     ("GP24", "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
 ]
 
@@ -449,7 +449,7 @@ FAST_RIGHT = [
 ]
 
 FAST_WRONG = [
-    ("GP41", _fast(call="F.scaled_dot_product_attention(q, k, v)")),
+    ("MK13", _fast(call="F.scaled_dot_product_attention(q, k, v)")),
     ("GP42", _fast(call="F.scaled_dot_product_attention(q, k, v, attn_mask=torch.tril(torch.ones(T, T)).bool())")),
     (
         "GP43",
@@ -459,13 +459,13 @@ FAST_WRONG = [
         ),
     ),
     ("GP43", _fast(call="eager_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).triu(1))")),
-    ("GP44", _fast(call="F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)")),
-    ("GP45", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=math.sqrt(q.size(-1)))")),
-    ("GP46", _fast(split=_SPLIT.replace("q, k, v", "k, q, v", 1))),
-    ("GP48", _fast(result="y.transpose(1, 2).reshape(B, T, C)")),
-    ("GP50", _fast(guard="pass")),
+    ("MU25", _fast(call="F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)")),
+    ("SD5", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=math.sqrt(q.size(-1)))")),
+    ("MU31", _fast(split=_SPLIT.replace("q, k, v", "k, q, v", 1))),
+    ("MU2", _fast(result="y.transpose(1, 2).reshape(B, T, C)")),
+    ("MU1", _fast(guard="pass")),
     (
-        "GP50",
+        "MU1",
         _fast(guard="pass", split="q, k, v = self.qkv(x).view(B, T, 3, self.h, C // self.h).permute(2, 0, 3, 1, 4)"),
     ),
     (
@@ -547,26 +547,26 @@ BYTES_RIGHT = [
 ]
 BYTES_WRONG = [
     ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 2 * t_q * t_k")),
-    ("BY2", _bytes("2 * t_q * d_head + 2 * t_k * d_head + t_q * t_k")),
+    ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + t_q * t_k")),
     (
-        "BY3",
+        "BY1",
         _bytes("(t_q * d_head + t_k * d_head + t_q * t_k) + t_q * t_k + (t_q * t_k + t_k * d_head + t_q * d_head)"),
     ),
     ("BY4", _bytes(THREE, THREE)),
-    ("BY5", _bytes("2 * t_q * d_head + 2 * t_k * d_head", THREE)),
+    ("BY4", _bytes("2 * t_q * d_head + 2 * t_k * d_head", THREE)),
     ("BY6", _bytes("t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k", "t_q * d_head + 2 * t_k * d_head")),
     ("BY8", _bytes("4 * t_q * d_head + 4 * t_q * t_k", "4 * t_q * d_head")),
-    ("BY11", _bytes(THREE, whole="batch * n * bytes_per_number")),
-    ("BY12", _bytes(THREE, whole="num_heads * n * bytes_per_number")),
+    ("GP12", _bytes(THREE, whole="batch * n * bytes_per_number")),
+    ("GP12", _bytes(THREE, whole="num_heads * n * bytes_per_number")),
     ("BY13", _bytes(THREE, whole="batch * num_heads * n")),
-    ("BY14", _bytes(THREE, whole="batch * num_heads * n * 2")),
+    ("PO3", _bytes(THREE, whole="batch * num_heads * n * 2")),
     ("BY15", _bytes(THREE, whole="float(batch * num_heads * n * bytes_per_number)")),
-    ("BY16", _bytes(THREE, "t_q * d_head + 2 * t_k * d_head")),
+    ("BY6", _bytes(THREE, "t_q * d_head + 2 * t_k * d_head")),
     ("BY17", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k * d_head")),
     ("BY19", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 5 * t_q * t_k")),
     ("BY19", _bytes(THREE, whole="batch * num_heads * n * bytes_per_number + (not fused) * t_q * t_k")),
     ("BY19", _bytes(THREE, whole="batch * num_heads * (n * bytes_per_number + (not fused) * t_q * t_k)")),
-    ("BY18", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 8 * t_q * t_k")),
+    ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 8 * t_q * t_k")),
 ]
 
 RIGHT = {
@@ -598,7 +598,7 @@ def pick_device():
 ]
 PICK_WRONG += [
     (
-        "GP8",
+        "GP5",
         """
 def pick_device():
     if torch.cuda.is_available():
@@ -668,18 +668,18 @@ def pick_device():
     ),
 ]
 TIME_WRONG += [
-    ("GP62", _timer().replace("range(repeats)", "range(repeats - warmup)")),
+    ("GP67", _timer().replace("range(repeats)", "range(repeats - warmup)")),
     (
-        "GP62",
+        "GP67",
         _timer(result="1000 * sorted(times)[len(times) // 2]").replace("range(repeats)", "range(repeats - warmup)"),
     ),
-    ("GP25", _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
+    ("GP24", _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
     ("GP63", _timer().replace('if kind == "cuda":\n        torch.cuda.synchronize()\n    el', "")),
     ("GP22+GP24", _timer(result="statistics.mean(times)")),
     ("GP22+GP26", _timer(before="pass", after="pass", result="1000 * statistics.mean(times)")),
     ("GP21+GP24", _timer(warm="pass", result="statistics.median(times)")),
     (
-        "GP27",
+        "GP21",
         """
 def time_ms(fn, device, warmup=3, repeats=10):
     kind = torch.device(device).type
@@ -713,9 +713,9 @@ FAST_WRONG += [
     ("SD4", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.h ** -0.5)")),
     ("SD6", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1) / math.sqrt(q.size(-1))")),
     ("GP51", _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
-    ("GP52", _fast(result="self.proj(y.detach().transpose(1, 2).reshape(B, T, C))")),
-    ("GP52", _fast().replace("    def forward", "    @torch.no_grad()\n    def forward")),
-    ("GP53", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=self.training)")),
+    ("MU19", _fast(result="self.proj(y.detach().transpose(1, 2).reshape(B, T, C))")),
+    ("MU19", _fast().replace("    def forward", "    @torch.no_grad()\n    def forward")),
+    ("MK13", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=self.training)")),
     ("PJ2", _fast().replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
     ("MK1", _masked("torch.ones(T, T, dtype=torch.bool).triu(1)")),
     ("MK1", _masked("torch.ones(T, T, dtype=torch.bool).triu()")),
@@ -751,7 +751,7 @@ TIME_WRONG += [
 
 WRONG["attention_bytes"] += [
     (
-        "BY20",
+        "BY4",
         """def attention_bytes(batch, num_heads, t_q, t_k, d_head, bytes_per_number=2, fused=False):
     small = 2 * t_q * d_head + 2 * t_k * d_head
     big = t_q * t_k if fused else 4 * t_q * t_k
@@ -772,7 +772,7 @@ WRONG["attention_bytes"] += [
 """,
     ),
     (
-        "BY23",
+        "GP12",
         """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
     q = out = t_q * d_head
     k = v = t_k * d_head
@@ -802,7 +802,7 @@ WRONG["attention_bytes"] += [
 
 WRONG["attention_flops"] += [
     (
-        "GP64",
+        "GP14",
         """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
     scores = 2 * t_q * t_k * d_head
     output = 2 * t_q * d_head * d_head
@@ -832,7 +832,7 @@ WRONG["attention_flops"] += [
 
 WRONG["time_ms"] += [
     (
-        "GP28",
+        "GP26",
         """def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
     device = torch.device(device)
 

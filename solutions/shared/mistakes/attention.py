@@ -122,14 +122,4 @@ TEXTS = (
         "q, k, v = qkv.chunk(3, dim=-1)\nq, k, v = (part.view(B, T, num_heads, d_head) for part in (q, k, v))",
         "vllm-project/vllm#42803",
     ),
-    MistakeText(
-        "XA1",
-        "The queries were made from the memory; they should come from the decoder, and keys and values from the memory.",
-        "In cross-attention the queries decide the number of rows: one output per decoder token. With the roles exchanged the output "
-        "is as long as the memory. Where both have the same length the shapes agree, and only the numbers are wrong.\n\n"
-        "Take 2 decoder tokens and a memory of 5. The weights should be 2 × 5 and the output should have 2 rows. With the queries from "
-        "the memory the weights are 5 × 2 and the output has 5 rows.",
-        "q, k, v = w_q(memory), w_k(decoder), w_v(decoder)",
-        "q, k, v = w_q(decoder), w_k(memory), w_v(memory)",
-    ),
 )

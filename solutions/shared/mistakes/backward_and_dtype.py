@@ -91,4 +91,25 @@ TEXTS = (
         "self.table = table",
         'self.register_buffer("table", table, persistent=False)',
     ),
+    MistakeText(
+        "MU19",
+        "The graph was cut: the numbers are right, but something that they were computed from gets no gradient.",
+        "`detach()`, `.data`, `.item()`, `torch.no_grad()`, NumPy, and `torch.tensor(…)` of a tensor all cut the graph. What comes "
+        "after the cut counts as a constant, and nothing before it learns: a projection keeps the weights that it started with, while "
+        "the others go on, so that the loss may still fall. To move numbers about, to turn them or to average them is differentiable, "
+        "and torch adds it to the graph.\n\n"
+        "Take the result 2x. Its derivative with respect to x is 2. After a cut x has no gradient at all.",
+        "result = 2 * x.detach()",
+        "result = 2 * x",
+    ),
+    MistakeText(
+        "PO3",
+        "A number stands in the code in place of an argument (base, eps, clip, bytes_per_number), which therefore has no effect.",
+        "The number is the argument's default or a usual value, so that the slip shows only where somebody asks for another one: "
+        "models for long texts raise the base of their frequencies, to 500000 for example, LayerNorm has an eps of 1e-5 in GPT-2 and "
+        "of 1e-6 or 1e-12 elsewhere, and the same attention runs in numbers of 4 bytes, 2 or 1.\n\n"
+        "Take position 1 and the exponent 1/2. With base 100 the angle is 0.1. With 10000 in the code it is 0.01, whatever base is.",
+        "angle = position / 10000.0 ** (2 / 4)",
+        "angle = position / base ** (2 / 4)",
+    ),
 )

@@ -58,4 +58,79 @@ TEXTS = (
         "weights = F.dropout(weights, p=0.5, training=self.training)",
         "pytorch/pytorch#124464",
     ),
+    MistakeText(
+        "MU1",
+        "A d_model that num_heads does not divide is not refused with ValueError.",
+        "Each head takes d_model / num_heads numbers. With a remainder the failure comes later, as an error about shapes that never "
+        "mentions heads, or not at all: `d_model // num_heads` rounds down without any error, and numbers or whole heads are silently "
+        "lost.\n\n"
+        "Take d_model = 10 and three heads. 10 // 3 is 3, and three heads of three numbers hold 9 of the 10.",
+        "d_head = d_model // num_heads",
+        "if d_model % num_heads:\n"
+        "    raise ValueError(f'{num_heads} heads do not divide {d_model}')\n"
+        "d_head = d_model // num_heads",
+    ),
+    MistakeText(
+        "MU2",
+        "The output projection is not applied: the merged heads should go through w_o (with a fused qkv it is called proj).",
+        "Merged heads lie side by side. The output projection mixes them; without it, what one head found never reaches another's "
+        "slice. A layer that is made and never called looks harmless: shapes and weights of attention are right, and only the output "
+        "is not.\n\n"
+        "Take two heads of width 1 that found 2 and 3, and a projection that adds all. The output should be [5, 5]. Without it, it is "
+        "[2, 3].",
+        "output = heads.transpose(1, 2).flatten(2)",
+        "output = w_o(heads.transpose(1, 2).flatten(2))",
+    ),
+    MistakeText(
+        "MU4",
+        "Heads took every num_heads-th number of the projection; each should get one contiguous slice of it.",
+        "Head h should hold the numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals the numbers out "
+        "like cards. It trains as well, and no weights of another model fit it.\n\n"
+        "Take d_model = 4 and two heads. Head 0 should hold the numbers 0 and 1. Dealt out, it gets the numbers 0 and 2.",
+        "heads = x.view(B, T, d_head, num_heads).permute(0, 3, 1, 2)",
+        "heads = x.view(B, T, num_heads, d_head).transpose(1, 2)",
+    ),
+    MistakeText(
+        "MU25",
+        "Dropout acts on the weights; this module should have none.",
+        "`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every forward; one "
+        "that is made once drops in training. `F.scaled_dot_product_attention(..., dropout_p=p)` does not know `self.training`, "
+        "either. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 09 has dropout, in training "
+        "only.",
+        "output = F.dropout(weights, p=0.5) @ v",
+        "output = weights @ v",
+    ),
+    MistakeText(
+        "MU31",
+        "The thirds of a fused weight were mixed up; they should be read as q, k, v, in this order, each a block of its own.",
+        "A fused weight, as `in_proj_weight` or that of `qkv`, stacks three matrices: rows 0 to d_model − 1 make queries, the next "
+        "d_model keys, the last values. Nothing but the convention says so, since all have the same shape. Any order trains equally "
+        "well. It matters when weights come from elsewhere: read in another order, or every third row at a time, they give nonsense.",
+        "v, k, q = qkv.chunk(3, dim=-1)\nscores = q @ k.mT",
+        "q, k, v = qkv.chunk(3, dim=-1)\nscores = q @ k.mT",
+    ),
+    MistakeText(
+        "CM7",
+        "A sequence longer than max_len is not refused with ValueError.",
+        "Without the check the failure comes later, as a message about shapes or an index that never mentions max_len, or not at all: "
+        "a slice `[:t]` of a table that is too short is the whole table, and ids that are cut off silently give fewer results than "
+        "there are tokens.\n\n"
+        "Take max_len = 4 and five tokens. The mask `hidden[:5, :5]` is 4 × 4, and the scores are 5 × 5.",
+        "positions = torch.arange(ids.shape[1])",
+        "if ids.shape[1] > max_len:\n"
+        "    raise ValueError(f'{ids.shape[1]} tokens, at most {max_len}')\n"
+        "positions = torch.arange(ids.shape[1])",
+    ),
+    MistakeText(
+        "CM9",
+        "The state_dict holds more than the weights that the task names; a buffer is kept out of it by `persistent=False`.",
+        "Buffers are saved unless they are registered with `persistent=False`, and a parameter always is. A mask follows from "
+        "max_len, a scale from the width of a head. Saved, they enlarge a checkpoint, which then fits no other max_len, and "
+        "`load_state_dict` misses them in the weights of another model.\n\n"
+        "Take max_len = 1024: the mask has 1,048,576 entries.",
+        'module = nn.Module()\nmodule.register_buffer("mask", mask)\nsaved = list(module.state_dict())',
+        "module = nn.Module()\n"
+        'module.register_buffer("mask", mask, persistent=False)\n'
+        "saved = list(module.state_dict())",
+    ),
 )

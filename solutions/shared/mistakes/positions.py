@@ -52,7 +52,8 @@ TEXTS = (
     MistakeText(
         "RO1",
         "The first half of the numbers was paired with the second, which is a valid rotation; here neighbors should form a pair.",
-        "Two layouts of RoPE are in use. One turns (x[0], x[1]), (x[2], x[3]), …; the other turns x[i] with x[i + d/2]. Both keep norms "
+        "Two layouts of RoPE are in use, and of tables of sines and cosines. One turns (x[0], x[1]), (x[2], x[3]), …; the other turns x[i] "
+        "with x[i + d/2]. Both keep norms "
         "and depend on relative positions alone, so a model trained with either is fine. Mixed with weights of the other, attention is "
         "wrong without an error.\n\n"
         "Take x = [1, 0, 0, 0] at position 1, with angles 1 and 0.01. Neighbors give [0.540, 0.841, 0, 0]. Halves give [0.540, 0, "
@@ -77,12 +78,23 @@ TEXTS = (
     ),
     MistakeText(
         "RO3",
-        "A minus sign is missing; each pair should become (a cos θ − b sin θ, a sin θ + b cos θ).",
-        "A rotation keeps lengths because its two sines have opposite signs. With two plus signs the vector is stretched or squeezed, "
-        "depending on where it points. Where b is 0 nothing shows it, so the test vector [1, 0] passes.\n\n"
+        "The signs are not those of a rotation, which has one minus: each pair should become (a cos θ − b sin θ, a sin θ + b cos θ).",
+        "A rotation keeps lengths because its two sines have opposite signs. With two plus signs, or two minus signs, the vector is "
+        "stretched or squeezed, depending on where it points. Where b is 0 two plus signs do not show, so the test vector [1, 0] passes. "
+        "A minus sign at a cosine as well mirrors the pair: lengths stay, and dot products no longer depend on distances alone.\n\n"
         "Take [1, 1] and the angle 1. The rotation gives [−0.301, 1.382], of length 1.414 as before. With two plus signs we get [1.382, "
         "1.382], of length 1.954.",
         "new_a, new_b = a * cos + b * sin, a * sin + b * cos\nturned = torch.stack([new_a, new_b], dim=-1)",
         "new_a, new_b = a * cos - b * sin, a * sin + b * cos\nturned = torch.stack([new_a, new_b], dim=-1)",
+    ),
+    MistakeText(
+        "PO2",
+        "Every position was made one too large; positions should count from 0.",
+        "Counting from 1 shifts a table by a row and every rotation by a step. Distances stay right, so attention hardly changes, "
+        "until weights or positions are used by code that counts from 0. Of a learned table the first row is then never used, and the "
+        "last position of a text of max_len tokens is one past the end.\n\n"
+        "Take a table of three rows. Three tokens should read the rows 0, 1 and 2. Counted from 1, they ask for 1, 2 and 3.",
+        "rows = torch.arange(1, t_k + 1)",
+        "rows = torch.arange(t_k)",
     ),
 )
