@@ -5,7 +5,7 @@ from __future__ import annotations
 from _queue import SimpleQueue
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from ctypes import c_ulong, py_object, pythonapi
+from ctypes import c_ulong, py_object, pythonapi, string_at
 from functools import _lru_cache_wrapper
 from gc import collect
 from queue import Empty
@@ -14,9 +14,9 @@ from threading import Thread
 from typing import Any
 from weakref import ref
 
-from numpy import array, full, int64, ndarray
+from numpy import array, float32, float64, frombuffer, full, int64, ndarray
 from torch import as_strided, get_num_threads, set_num_threads
-from torch._C import DisableTorchFunction, TensorBase, _DisableTorchDispatch
+from torch._C import DisableTorchFunction, StorageBase, TensorBase, _DisableTorchDispatch
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
@@ -27,8 +27,10 @@ from ..shared.probes import device_parts
 __builtins__ = BUILTINS
 
 T = of_torch()
-TO_LIST = TensorBase.tolist
+BEGINS, NBYTES, ON_CPU = StorageBase.data_ptr, StorageBase.nbytes, TensorBase.is_cpu.__get__
 DTYPE, LAYOUT, SHAPE = (T.getter(name) for name in ("dtype", "layout", "shape"))
+TYPES = {T.float32: float32, T.float64: float64}  # of keys and values, in torch and in NumPy
+WIDTHS = {T.float32: 4, T.float64: 8}  # in bytes
 MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right answers call it three times at most
 LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
 MOST_NUMBERS = 10_000  # of memory that is searched for keys; a case's are far fewer
@@ -290,41 +292,58 @@ class Look:
         """shape: of a chunk, with one item and one head, and a width that no number of tokens or of ranks is."""
         self.group, self.rank, self.owners, self.half = group, rank, owners, shape[2] * shape[3] / 2
         t, n = shape[2], group.size
-        self.wide = ([t, t, n], [t, t * n], [t * n, t * n])
+        # Of two tokens, a maximum and a sum for each chunk have the first two shapes as well.
+        self.wide = ([t, t, n], [t, t * n], [t * n, t * n])[0 if t > 2 else 2 :]
         self.shapes: dict[tuple[int, ...], bool] = {}  # whether something of this shape has to do with all keys
+        # By the type and the bytes of memory that was looked at: whether keys of several ranks lie in it, and of which ranks there are any.
+        self.found: dict[tuple[Any, bytes], tuple[bool, set[int]]] = {}
         self.gathered = self.late = False
 
     def __call__(self, func: Any, made: Any) -> None:
         watching = getprofile()
-        setprofile(None)  # of each call below it would be told, which doubles what they take
+        if watching is not None:
+            setprofile(None)  # of each call below it would be told, which doubles what they take
         try:
-            with DisableTorchFunction(), _DisableTorchDispatch():
+            with DisableTorchFunction():
                 for one in made if is_a(made, tuple) or is_a(made, list) else (made,):
                     if is_a(one, T.Tensor) and LAYOUT(one) == T.strided:
                         self._look(one, "empty" in func.__name__)
         finally:
-            setprofile(watching)
+            if watching is not None:
+                setprofile(watching)
 
     def _look(self, tensor: Any, empty: bool) -> None:
-        shape = SHAPE(tensor)
+        shape, dtype = SHAPE(tensor), DTYPE(tensor)
         if shape not in self.shapes:
             sizes = [size for size in shape if size > 1]
             self.shapes[shape] = any(all(sizes.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
         self.gathered |= self.shapes[shape]
-        held = T.storage_size(tensor)
-        if not self.half < held <= MOST_NUMBERS or DTYPE(tensor) not in (T.float32, T.float64):
+        if dtype not in TYPES:
             return
-        whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more
+        try:
+            storage = T.storage(tensor)  # the whole: a piece may be written into memory for more
+            length, start = NBYTES(storage), BEGINS(storage)
+        except (NotImplementedError, RuntimeError):  # it has none, as a transform's own
+            return
+        held = length // WIDTHS[dtype]
+        if not self.half < held <= MOST_NUMBERS or not start or not ON_CPU(tensor):
+            return
         if empty:  # what lay there before belongs to nobody
-            T.fill([(whole, full(held, -1.0))])
+            with _DisableTorchDispatch():
+                T.fill([(as_strided(tensor, (held,), (1,), 0), full(held, -1.0))])
             return
-        numbers = TO_LIST(whole)
-        if self.owners.keys().isdisjoint(numbers):
-            return
-        found = chunks_in(numbers, self.owners, self.half)
-        self.gathered |= any(len(ranks) > 1 for ranks in found.values())
-        came = {(self.rank - of) % self.group.size for ranks in found.values() for of in ranks}
-        self.late |= any(0 < number < self.group.calls[self.rank] - 1 for number in came)
+        content = dtype, string_at(start, length)  # an operator of torch's would take several times as long
+        if content not in self.found:  # else it is one more view of a chunk
+            numbers = frombuffer(content[1], TYPES[dtype]).tolist()
+            if self.owners.keys().isdisjoint(numbers):
+                return
+            found = chunks_in(numbers, self.owners, self.half).values()
+            self.found[content] = any(len(ranks) > 1 for ranks in found), set().union(*found)
+        several, ranks = self.found[content]
+        self.gathered |= several
+        followed = self.group.calls[self.rank] - 1  # by so many other chunks, where it is this rank's own
+        if followed > 1:
+            self.late |= any(0 < (self.rank - of) % self.group.size < followed for of in ranks)
 
 
 class Sum(Group):
@@ -358,7 +377,7 @@ class Sum(Group):
 def ring(function: Any, run: Run) -> dict[str, Any]:
     """Runs ring_attention on as many ranks as there are chunks.
 
-    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, to look for keys in what answers make. Parts: 'output
+    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, the ranks where keys are looked for in what answers make. Parts: 'output
     of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late of each (see `Look`),
     and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
     """
@@ -367,7 +386,7 @@ def ring(function: Any, run: Run) -> dict[str, Any]:
     looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
-        with watch_results(looks[rank]) if looks else nullcontext():
+        with watch_results(looks[rank]) if rank in run.options.get("chunked", ()) else nullcontext():
             return call_function(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
 
     results = group.run(act)
