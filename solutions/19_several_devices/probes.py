@@ -9,8 +9,9 @@ from ctypes import c_ulong, py_object, pythonapi, string_at
 from functools import _lru_cache_wrapper
 from gc import collect
 from queue import Empty
-from sys import getprofile, setprofile
+from sys import _current_frames, getprofile, setprofile
 from threading import Thread
+from time import monotonic, process_time, sleep
 from typing import Any
 from weakref import ref
 
@@ -20,7 +21,7 @@ from torch._C import DisableTorchFunction, StorageBase, TensorBase, _DisableTorc
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
-from grader.worker.watch import leave_thread, leave_unwatched_thread, watch_results
+from grader.worker.watch import leave_thread, leave_unwatched_thread, own_line, watch_results
 
 from ..shared.probes import device_parts
 
@@ -35,6 +36,9 @@ MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right an
 LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
 MOST_NUMBERS = 10_000  # of memory that is searched for keys; a case's are far fewer
 END_S = 2.0  # so long an interrupted rank has to end
+BLOCKED_S = 1.0  # so long a rank may do nothing at all; one that computes is never stopped by this
+JUST_NOW_S = 0.5  # so soon after a case follows the next
+BUSY = 0.05  # of the time, whoever computes anything does so at least
 
 
 class Released(BaseException):
@@ -54,20 +58,43 @@ def _alone() -> Iterator[None]:
             set_num_threads(before)
 
 
+def _is_busy() -> bool:
+    """Whether this process computes anything."""
+    used = process_time()
+    sleep(LOOK_S)
+    return process_time() - used > LOOK_S * BUSY
+
+
+class Blocked:
+    """The answer of which a rank was found blocked last: its further cases are not run, which would take a second, and a thread, each."""
+
+    function: Any = None
+    at, said = -JUST_NOW_S, ""
+
+    def refuse(self, function: Any) -> None:
+        if function is self.function and monotonic() - self.at < JUST_NOW_S:
+            self.at = monotonic()
+            raise ContractError(self.said)
+
+
+BLOCKED = Blocked()
+
+
 class Group:
     """Ranks that run one function, each in a thread, one at a time: whoever waits in a collective hands on the turn.
 
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it;
-    returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it called again, at the most
-    (one, where it lets go what it has passed on).
+    function: what the ranks run. name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank,
+    how often it called it; returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it
+    called again, at the most (one, where it lets go what it has passed on).
     """
 
     name = parameter = takes = ""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, function: Any) -> None:
+        self.function = function
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
         # Of each rank, call by call: what it gave, and weak references to the memory that it was handed.
         self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]
@@ -83,6 +110,7 @@ class Group:
     def run(self, act: Callable[[int, Any], Any]) -> list[Any]:
         """What act(rank, collective) returns on every rank, None where it does not. Raises what one of them raised, or ContractError
         where no collective could do what they ask of it."""
+        BLOCKED.refuse(self.function)
         threads = [Thread(target=self._live, args=(rank, act), daemon=True) for rank in range(self.size)]
         with _alone(), self._ending(threads):
             for thread in threads:
@@ -94,42 +122,62 @@ class Group:
                     self.turns[able[0]].put(None)
                 elif "running" not in self.states:
                     break
-                self._hear()
+                self._hear(threads)
         if self.error is not None:
             raise self.error
         return self.results
 
-    def _hear(self) -> None:
-        """Waits until a rank waits or has ended."""
+    def _hear(self, threads: list[Thread]) -> None:
+        """Waits until a rank waits or has ended. One that waits for something else than the collective is given up: the others do not run
+        meanwhile, and what it waits for does not come."""
+        since, used = monotonic(), process_time()
         while True:
             try:
                 return self.news.get(timeout=LOOK_S)
             except Empty:
                 pass
+            if monotonic() - since >= BLOCKED_S:
+                if process_time() - used < BLOCKED_S * BUSY:
+                    return self._give_up(threads)
+                since, used = monotonic(), process_time()
+
+    def _give_up(self, threads: list[Thread]) -> None:
+        """Ends everything, since the rank that runs is blocked."""
+        rank = self.states.index("running")
+        self.states[rank] = "blocked"
+        line = own_line(_current_frames().get(threads[rank].ident))
+        BLOCKED.function, BLOCKED.at = self.function, monotonic()
+        BLOCKED.said = (
+            f"Rank {rank} stands still{f' in the line `{line}`' if line else ''}: it waits for something else than {self.name}. What ranks "
+            f"have to tell one another goes through {self.name}; nothing else should make them wait."
+        )
+        self.error = ContractError(BLOCKED.said)
 
     @contextmanager
     def _ending(self, threads: list[Thread]) -> Iterator[None]:
-        """Leaves no thread behind: whoever still waits is released. An interrupt is passed on to the rank that runs, and comes back from
-        the line where that was."""
+        """Leaves no thread behind, but for one that is blocked: whoever still waits is released. An interrupt is passed on to the rank that
+        runs, and comes back from the line where that was."""
         try:
             yield
             self._release(threads)
         except BaseException as interrupt:
-            for thread, state in zip(threads, self.states, strict=True):
-                if state == "running" and thread.ident is not None:
-                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
-            self._release([])
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join(END_S)
+            for rank, thread in enumerate(threads):
+                if self.states[rank] == "running" and thread.ident is not None:
+                    if _is_busy():
+                        pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
+                    else:  # until a thread takes such an exception, Python 3.11 lets no other thread call a function
+                        self.states[rank] = "blocked"
+            self._release(threads)
             raise (interrupt if self.error is None else self.error) from None
 
     def _release(self, threads: list[Thread]) -> None:
+        """Lets all go, and waits for their ends, but no longer than END_S in all."""
         self.over = True
         for turn in self.turns:
             turn.put(None)
-        for thread in threads:
-            while thread.is_alive():
+        until = monotonic() + END_S
+        for thread, state in zip(threads, tuple(self.states), strict=True):
+            while thread.is_alive() and monotonic() < until and state != "blocked":
                 thread.join(LOOK_S)
 
     def _live(self, rank: int, act: Callable[[int, Any], Any]) -> None:
@@ -377,12 +425,12 @@ class Sum(Group):
 def ring(function: Any, run: Run) -> dict[str, Any]:
     """Runs ring_attention on as many ranks as there are chunks.
 
-    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, the ranks where keys are looked for in what answers make. Parts: 'output
-    of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late of each (see `Look`),
-    and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
+    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, the ranks where keys are looked for in what answers
+    make. Parts: 'output of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late
+    of each (see `Look`), and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
     """
     q, k, v = run.args
-    group = Ring(len(q))
+    group = Ring(len(q), function)
     looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
@@ -425,7 +473,7 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
     """
     x, qkv, proj = run.args
     inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
-    group = Sum(len(qkv))
+    group = Sum(len(qkv), function)
     group.elsewhere = bool(run.options.get("elsewhere"))
 
     def act(rank: int, all_reduce: Any) -> Any:
@@ -438,16 +486,23 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
 
 def ring_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of the second of two ranks, alone; args: q, k and v, its chunks."""
-    return _alone_on_device(lambda q, k, v, exchange, **more: function(q, k, v, 1, 2, exchange, **more), Ring, run)
+
+    def second(q: Any, k: Any, v: Any, exchange: Any, **more: Any) -> Any:
+        return function(q, k, v, 1, 2, exchange, **more)
+
+    return _alone_on_device(second, Ring(1, function), run)
 
 
 def heads_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of one rank, alone; args: x and its shards. options: num_local_heads."""
-    heads = run.options["num_local_heads"]
-    return _alone_on_device(lambda x, qkv, proj, all_reduce: function(x, qkv, proj, heads, all_reduce), Sum, run)
+
+    def one(x: Any, qkv: Any, proj: Any, all_reduce: Any) -> Any:
+        return function(x, qkv, proj, run.options["num_local_heads"], all_reduce)
+
+    return _alone_on_device(one, Sum(1, function), run)
 
 
-def _alone_on_device(act: Callable[..., Any], group: type[Group], run: Run) -> dict[str, Any]:
+def _alone_on_device(act: Callable[..., Any], group: Group, run: Run) -> dict[str, Any]:
     """`device_parts` of one rank, whose collective gives back what it is given, which lies where that lay."""
 
     def alone(*args: Any, **kwargs: Any) -> Any:
@@ -455,16 +510,14 @@ def _alone_on_device(act: Callable[..., Any], group: type[Group], run: Run) -> d
 
         def collective(*given: Any, **named: Any) -> Any:
             if next(calls, None) is None:
-                raise Released
+                group.refuse(f"{group.name} was called without end.")
             (one,) = (*given, *named.values())
-            return tuple(one) if group is Ring else one
+            return tuple(one) if is_a(group, Ring) else one
 
         return act(*args, _lru_cache_wrapper(collective, 0, False, None), **kwargs)
 
-    try:
-        return device_parts(alone, run)
-    except Released:
-        raise ContractError(f"{group.name} was called without end.") from None
+    (parts,) = group.run(lambda rank, collective: device_parts(alone, run))
+    return parts
 
 
 def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:

@@ -104,7 +104,9 @@ class ring_attention:
         for key, ranks in (("chunks", (3,)), ("chunks again", (1,)), ("chunks once more", (0,))):
             title = "four ranks with two tokens each, one item and one head"
             yield case(key, title, (1, 1, 2, 7), 4, True, chunked=ranks, watched=False)
-        yield case("square", "as many items, heads, tokens in a chunk and numbers as ranks", (2, 2, 2, 2), 2, watched=False)
+        yield case(
+            "square", "as many items, heads, tokens in a chunk and numbers as ranks", (2, 2, 2, 2), 2, watched=False
+        )
         yield case("alone", "one rank", (1, 3, 2, 4), 1)
         yield case("alone causal", "one rank", (2, 1, 3, 2), 1, True, watched=False)
         yield case("alone again", "one rank, four tokens", (1, 1, 4, 2), 1, True, watched=False)
@@ -117,13 +119,15 @@ class ring_attention:
             ("low", [-9998.0, -9998.0], True),
             ("low again", [-9998.0, -9998.0], True),
             ("low once more", [-9998.0, -9998.0], True),
-            ("future", np.linspace(-9000, 9000, 4), True),
-            ("apart", rng.permutation(np.linspace(-900, 900, 4)), True),
-            ("apart again", rng.permutation(np.linspace(-900, 900, 4)), True),
+            ("future", np.linspace(-9000, 9000, 6), True),
+            ("apart", rng.permutation(np.linspace(-900, 900, 6)), True),
+            ("apart again", rng.permutation(np.linspace(-900, 900, 6)), True),
         ):
             span = f"{min(levels):,.0f} to {max(levels):,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
             shape = (1, 2, len(levels) // 2, 3)
-            yield case(key, f"scores {span}", shape, 2, causal, stage="extremes", watched=False, levels=np.array(levels))
+            yield case(
+                key, f"scores {span}", shape, 2, causal, stage="extremes", watched=False, levels=np.array(levels)
+            )
         other = on_another_device(case("sizes", "the second of two ranks", (1, 3, 2, 4), 2, True, watched=False))
         own = tuple(chunks[1] for chunks in other.args)
         yield replace(other, args=own, probe="probes.ring_on_device")
