@@ -310,10 +310,10 @@ def _note_sizes(result: Any) -> None:
                     shape = tuple(map(int, torch.get(item, "shape")))
                 except RuntimeError:  # one of tensors of several shapes
                     shape = (elements,)
-                seen.largest, seen.most = Created(shape, elements, _own_line(sys._getframe(2))), elements
+                seen.largest, seen.most = Created(shape, elements, own_line(sys._getframe(2))), elements
 
 
-def _own_line(frame: Any) -> str:
+def own_line(frame: Any) -> str:
     """The learner's own line that is running; '' where none is, as in a thread that runs an operator alone."""
     while frame is not None and frame.f_code.co_filename.startswith(_NOBODY_S):
         frame = frame.f_back

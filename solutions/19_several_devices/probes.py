@@ -5,34 +5,40 @@ from __future__ import annotations
 from _queue import SimpleQueue
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from ctypes import c_ulong, py_object, pythonapi
+from ctypes import c_ulong, py_object, pythonapi, string_at
 from functools import _lru_cache_wrapper
 from gc import collect
 from queue import Empty
-from sys import getprofile, setprofile
+from sys import _current_frames, getprofile, setprofile
 from threading import Thread
+from time import monotonic, process_time, sleep
 from typing import Any
 from weakref import ref
 
-from numpy import array, full, int64, ndarray
+from numpy import array, float32, float64, frombuffer, full, int64, ndarray
 from torch import as_strided, get_num_threads, set_num_threads
-from torch._C import DisableTorchFunction, TensorBase, _DisableTorchDispatch
+from torch._C import DisableTorchFunction, StorageBase, TensorBase, _DisableTorchDispatch
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, call_function, mark_result, pause_watching
-from grader.worker.watch import leave_thread, leave_unwatched_thread, watch_results
+from grader.worker.watch import leave_thread, leave_unwatched_thread, own_line, watch_results
 
 from ..shared.probes import device_parts
 
 __builtins__ = BUILTINS
 
 T = of_torch()
-TO_LIST = TensorBase.tolist
+BEGINS, NBYTES, ON_CPU = StorageBase.data_ptr, StorageBase.nbytes, TensorBase.is_cpu.__get__
 DTYPE, LAYOUT, SHAPE = (T.getter(name) for name in ("dtype", "layout", "shape"))
+TYPES = {T.float32: float32, T.float64: float64}  # of keys and values, in torch and in NumPy
+WIDTHS = {T.float32: 4, T.float64: 8}  # in bytes
 MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right answers call it three times at most
 LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
 MOST_NUMBERS = 10_000  # of memory that is searched for keys; a case's are far fewer
 END_S = 2.0  # so long an interrupted rank has to end
+BLOCKED_S = 1.0  # so long a rank may do nothing at all; one that computes is never stopped by this
+JUST_NOW_S = 0.5  # so soon after a case follows the next
+BUSY = 0.05  # of the time, whoever computes anything does so at least
 
 
 class Released(BaseException):
@@ -52,20 +58,43 @@ def _alone() -> Iterator[None]:
             set_num_threads(before)
 
 
+def _is_busy() -> bool:
+    """Whether this process computes anything."""
+    used = process_time()
+    sleep(LOOK_S)
+    return process_time() - used > LOOK_S * BUSY
+
+
+class Blocked:
+    """The answer of which a rank was found blocked last: its further cases are not run, which would take a second, and a thread, each."""
+
+    function: Any = None
+    at, said = -JUST_NOW_S, ""
+
+    def refuse(self, function: Any) -> None:
+        if function is self.function and monotonic() - self.at < JUST_NOW_S:
+            self.at = monotonic()
+            raise ContractError(self.said)
+
+
+BLOCKED = Blocked()
+
+
 class Group:
     """Ranks that run one function, each in a thread, one at a time: whoever waits in a collective hands on the turn.
 
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it;
-    returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it called again, at the most
-    (one, where it lets go what it has passed on).
+    function: what the ranks run. name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank,
+    how often it called it; returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it
+    called again, at the most (one, where it lets go what it has passed on).
     """
 
     name = parameter = takes = ""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, function: Any) -> None:
+        self.function = function
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
         # Of each rank, call by call: what it gave, and weak references to the memory that it was handed.
         self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]
@@ -81,6 +110,7 @@ class Group:
     def run(self, act: Callable[[int, Any], Any]) -> list[Any]:
         """What act(rank, collective) returns on every rank, None where it does not. Raises what one of them raised, or ContractError
         where no collective could do what they ask of it."""
+        BLOCKED.refuse(self.function)
         threads = [Thread(target=self._live, args=(rank, act), daemon=True) for rank in range(self.size)]
         with _alone(), self._ending(threads):
             for thread in threads:
@@ -92,42 +122,62 @@ class Group:
                     self.turns[able[0]].put(None)
                 elif "running" not in self.states:
                     break
-                self._hear()
+                self._hear(threads)
         if self.error is not None:
             raise self.error
         return self.results
 
-    def _hear(self) -> None:
-        """Waits until a rank waits or has ended."""
+    def _hear(self, threads: list[Thread]) -> None:
+        """Waits until a rank waits or has ended. One that waits for something else than the collective is given up: the others do not run
+        meanwhile, and what it waits for does not come."""
+        since, used = monotonic(), process_time()
         while True:
             try:
                 return self.news.get(timeout=LOOK_S)
             except Empty:
                 pass
+            if monotonic() - since >= BLOCKED_S:
+                if process_time() - used < BLOCKED_S * BUSY:
+                    return self._give_up(threads)
+                since, used = monotonic(), process_time()
+
+    def _give_up(self, threads: list[Thread]) -> None:
+        """Ends everything, since the rank that runs is blocked."""
+        rank = self.states.index("running")
+        self.states[rank] = "blocked"
+        line = own_line(_current_frames().get(threads[rank].ident))
+        BLOCKED.function, BLOCKED.at = self.function, monotonic()
+        BLOCKED.said = (
+            f"Rank {rank} stands still{f' in the line `{line}`' if line else ''}: it waits for something else than {self.name}. What ranks "
+            f"have to tell one another goes through {self.name}; nothing else should make them wait."
+        )
+        self.error = ContractError(BLOCKED.said)
 
     @contextmanager
     def _ending(self, threads: list[Thread]) -> Iterator[None]:
-        """Leaves no thread behind: whoever still waits is released. An interrupt is passed on to the rank that runs, and comes back from
-        the line where that was."""
+        """Leaves no thread behind, but for one that is blocked: whoever still waits is released. An interrupt is passed on to the rank that
+        runs, and comes back from the line where that was."""
         try:
             yield
             self._release(threads)
         except BaseException as interrupt:
-            for thread, state in zip(threads, self.states, strict=True):
-                if state == "running" and thread.ident is not None:
-                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
-            self._release([])
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join(END_S)
+            for rank, thread in enumerate(threads):
+                if self.states[rank] == "running" and thread.ident is not None:
+                    if _is_busy():
+                        pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
+                    else:  # until a thread takes such an exception, Python 3.11 lets no other thread call a function
+                        self.states[rank] = "blocked"
+            self._release(threads)
             raise (interrupt if self.error is None else self.error) from None
 
     def _release(self, threads: list[Thread]) -> None:
+        """Lets all go, and waits for their ends, but no longer than END_S in all."""
         self.over = True
         for turn in self.turns:
             turn.put(None)
-        for thread in threads:
-            while thread.is_alive():
+        until = monotonic() + END_S
+        for thread, state in zip(threads, tuple(self.states), strict=True):
+            while thread.is_alive() and monotonic() < until and state != "blocked":
                 thread.join(LOOK_S)
 
     def _live(self, rank: int, act: Callable[[int, Any], Any]) -> None:
@@ -290,41 +340,58 @@ class Look:
         """shape: of a chunk, with one item and one head, and a width that no number of tokens or of ranks is."""
         self.group, self.rank, self.owners, self.half = group, rank, owners, shape[2] * shape[3] / 2
         t, n = shape[2], group.size
-        self.wide = ([t, t, n], [t, t * n], [t * n, t * n])
+        # Of two tokens, a maximum and a sum for each chunk have the first two shapes as well.
+        self.wide = ([t, t, n], [t, t * n], [t * n, t * n])[0 if t > 2 else 2 :]
         self.shapes: dict[tuple[int, ...], bool] = {}  # whether something of this shape has to do with all keys
+        # By the type and the bytes of memory that was looked at: whether keys of several ranks lie in it, and of which ranks there are any.
+        self.found: dict[tuple[Any, bytes], tuple[bool, set[int]]] = {}
         self.gathered = self.late = False
 
     def __call__(self, func: Any, made: Any) -> None:
         watching = getprofile()
-        setprofile(None)  # of each call below it would be told, which doubles what they take
+        if watching is not None:
+            setprofile(None)  # of each call below it would be told, which doubles what they take
         try:
-            with DisableTorchFunction(), _DisableTorchDispatch():
+            with DisableTorchFunction():
                 for one in made if is_a(made, tuple) or is_a(made, list) else (made,):
                     if is_a(one, T.Tensor) and LAYOUT(one) == T.strided:
                         self._look(one, "empty" in func.__name__)
         finally:
-            setprofile(watching)
+            if watching is not None:
+                setprofile(watching)
 
     def _look(self, tensor: Any, empty: bool) -> None:
-        shape = SHAPE(tensor)
+        shape, dtype = SHAPE(tensor), DTYPE(tensor)
         if shape not in self.shapes:
             sizes = [size for size in shape if size > 1]
             self.shapes[shape] = any(all(sizes.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
         self.gathered |= self.shapes[shape]
-        held = T.storage_size(tensor)
-        if not self.half < held <= MOST_NUMBERS or DTYPE(tensor) not in (T.float32, T.float64):
+        if dtype not in TYPES:
             return
-        whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more
+        try:
+            storage = T.storage(tensor)  # the whole: a piece may be written into memory for more
+            length, start = NBYTES(storage), BEGINS(storage)
+        except (NotImplementedError, RuntimeError):  # it has none, as a transform's own
+            return
+        held = length // WIDTHS[dtype]
+        if not self.half < held <= MOST_NUMBERS or not start or not ON_CPU(tensor):
+            return
         if empty:  # what lay there before belongs to nobody
-            T.fill([(whole, full(held, -1.0))])
+            with _DisableTorchDispatch():
+                T.fill([(as_strided(tensor, (held,), (1,), 0), full(held, -1.0))])
             return
-        numbers = TO_LIST(whole)
-        if self.owners.keys().isdisjoint(numbers):
-            return
-        found = chunks_in(numbers, self.owners, self.half)
-        self.gathered |= any(len(ranks) > 1 for ranks in found.values())
-        came = {(self.rank - of) % self.group.size for ranks in found.values() for of in ranks}
-        self.late |= any(0 < number < self.group.calls[self.rank] - 1 for number in came)
+        content = dtype, string_at(start, length)  # an operator of torch's would take several times as long
+        if content not in self.found:  # else it is one more view of a chunk
+            numbers = frombuffer(content[1], TYPES[dtype]).tolist()
+            if self.owners.keys().isdisjoint(numbers):
+                return
+            found = chunks_in(numbers, self.owners, self.half).values()
+            self.found[content] = any(len(ranks) > 1 for ranks in found), set().union(*found)
+        several, ranks = self.found[content]
+        self.gathered |= several
+        followed = self.group.calls[self.rank] - 1  # by so many other chunks, where it is this rank's own
+        if followed > 1:
+            self.late |= any(0 < (self.rank - of) % self.group.size < followed for of in ranks)
 
 
 class Sum(Group):
@@ -358,16 +425,16 @@ class Sum(Group):
 def ring(function: Any, run: Run) -> dict[str, Any]:
     """Runs ring_attention on as many ranks as there are chunks.
 
-    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, to look for keys in what answers make. Parts: 'output
-    of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late of each (see `Look`),
-    and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
+    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, the ranks where keys are looked for in what answers
+    make. Parts: 'output of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late
+    of each (see `Look`), and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
     """
     q, k, v = run.args
-    group = Ring(len(q))
+    group = Ring(len(q), function)
     looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
-        with watch_results(looks[rank]) if looks else nullcontext():
+        with watch_results(looks[rank]) if rank in run.options.get("chunked", ()) else nullcontext():
             return call_function(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
 
     results = group.run(act)
@@ -406,7 +473,7 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
     """
     x, qkv, proj = run.args
     inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
-    group = Sum(len(qkv))
+    group = Sum(len(qkv), function)
     group.elsewhere = bool(run.options.get("elsewhere"))
 
     def act(rank: int, all_reduce: Any) -> Any:
@@ -419,16 +486,23 @@ def heads(function: Any, run: Run) -> dict[str, Any]:
 
 def ring_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of the second of two ranks, alone; args: q, k and v, its chunks."""
-    return _alone_on_device(lambda q, k, v, exchange, **more: function(q, k, v, 1, 2, exchange, **more), Ring, run)
+
+    def second(q: Any, k: Any, v: Any, exchange: Any, **more: Any) -> Any:
+        return function(q, k, v, 1, 2, exchange, **more)
+
+    return _alone_on_device(second, Ring(1, function), run)
 
 
 def heads_on_device(function: Any, run: Run) -> dict[str, Any]:
     """As `on_device`, of one rank, alone; args: x and its shards. options: num_local_heads."""
-    heads = run.options["num_local_heads"]
-    return _alone_on_device(lambda x, qkv, proj, all_reduce: function(x, qkv, proj, heads, all_reduce), Sum, run)
+
+    def one(x: Any, qkv: Any, proj: Any, all_reduce: Any) -> Any:
+        return function(x, qkv, proj, run.options["num_local_heads"], all_reduce)
+
+    return _alone_on_device(one, Sum(1, function), run)
 
 
-def _alone_on_device(act: Callable[..., Any], group: type[Group], run: Run) -> dict[str, Any]:
+def _alone_on_device(act: Callable[..., Any], group: Group, run: Run) -> dict[str, Any]:
     """`device_parts` of one rank, whose collective gives back what it is given, which lies where that lay."""
 
     def alone(*args: Any, **kwargs: Any) -> Any:
@@ -436,16 +510,14 @@ def _alone_on_device(act: Callable[..., Any], group: type[Group], run: Run) -> d
 
         def collective(*given: Any, **named: Any) -> Any:
             if next(calls, None) is None:
-                raise Released
+                group.refuse(f"{group.name} was called without end.")
             (one,) = (*given, *named.values())
-            return tuple(one) if group is Ring else one
+            return tuple(one) if is_a(group, Ring) else one
 
         return act(*args, _lru_cache_wrapper(collective, 0, False, None), **kwargs)
 
-    try:
-        return device_parts(alone, run)
-    except Released:
-        raise ContractError(f"{group.name} was called without end.") from None
+    (parts,) = group.run(lambda rank, collective: device_parts(alone, run))
+    return parts
 
 
 def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:

@@ -98,36 +98,37 @@ class ring_attention:
 
         yield case("small", "two ranks with one token each", (1, 1, 1, 2), 2)
         yield case("small causal", "two ranks with two tokens each", (1, 1, 2, 3), 2, True)
-        yield case("sizes", "three ranks with four tokens each", (1, 2, 4, 5), 3, watched=False)
-        yield case("seen-again", "the same sizes, new numbers", (1, 2, 4, 5), 3, watched=False)
-        yield case("causal", "three ranks with four tokens each", (1, 2, 4, 5), 3, True, watched=False)
-        yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True, watched=False)
-        for key in ("chunks", "chunks again", "chunks once more"):
-            title = "four ranks with three tokens each, one item and one head"
-            yield case(key, title, (1, 1, 3, 7), 4, True, chunked=True, watched=False)
-        yield case("two", "two ranks with five tokens each", (2, 1, 5, 3), 2, True, watched=False)
-        yield case("square", "as many tokens in a chunk as heads and numbers", (2, 3, 3, 3), 3, watched=False)
-        yield case("alone", "one rank", (1, 2, 3, 4), 1)
-        yield case("alone causal", "one rank", (2, 1, 4, 3), 1, True)
-        yield case("alone again", "one rank, five tokens", (1, 1, 5, 2), 1, True, watched=False)
-        yield case("long", "two ranks with eighteen tokens each", (1, 1, 18, 4), 2, True, watched=False)
-        yield case("double", "two ranks, float64", (1, 2, 2, 3), 2, True, dtype="float64", watched=False)
-        yield case("named", "two ranks, all inputs passed by name", (1, 2, 3, 2), 2, True, by_name=True, watched=False)
-        t = 3
+        yield case("sizes", "three ranks with two tokens each", (1, 4, 2, 5), 3, watched=False)
+        yield case("causal", "eighteen tokens on three ranks", (2, 1, 6, 5), 3, True, watched=False)
+        # Two tokens are the fewest: what a single key gives is its value. Each case looks at another rank.
+        for key, ranks in (("chunks", (3,)), ("chunks again", (1,)), ("chunks once more", (0,))):
+            title = "four ranks with two tokens each, one item and one head"
+            yield case(key, title, (1, 1, 2, 7), 4, True, chunked=ranks, watched=False)
+        yield case(
+            "square", "as many items, heads, tokens in a chunk and numbers as ranks", (2, 2, 2, 2), 2, watched=False
+        )
+        yield case("alone", "one rank", (1, 3, 2, 4), 1)
+        yield case("alone causal", "one rank", (2, 1, 3, 2), 1, True, watched=False)
+        yield case("alone again", "one rank, four tokens", (1, 1, 4, 2), 1, True, watched=False)
+        title = "two ranks with three tokens each, float64"
+        yield case("double", title, (1, 1, 3, 7), 2, True, dtype="float64", chunked=(1,), watched=False)
+        yield case("named", "two ranks, all inputs passed by name", (1, 2, 2, 3), 2, True, by_name=True, watched=False)
         for key, levels, causal in (
-            ("rising", np.repeat([-9000.0, 9000], t), False),
-            ("falling", np.repeat([9000.0, -9000], t), False),
-            ("low", np.full(2 * t, -9998.0), True),
-            ("low again", np.full(2 * t, -9998.0), True),
-            ("low once more", np.full(2 * t, -9998.0), True),
-            ("future", np.linspace(-9000, 9000, 2 * t), True),
-            ("apart", rng.permutation(np.linspace(-900, 900, 2 * t)), True),
-            ("apart again", rng.permutation(np.linspace(-900, 900, 2 * t)), True),
+            ("rising", [-9000.0, 9000.0], False),
+            ("falling", [9000.0, -9000.0], False),
+            ("low", [-9998.0, -9998.0], True),
+            ("low again", [-9998.0, -9998.0], True),
+            ("low once more", [-9998.0, -9998.0], True),
+            ("future", np.linspace(-9000, 9000, 6), True),
+            ("apart", rng.permutation(np.linspace(-900, 900, 6)), True),
+            ("apart again", rng.permutation(np.linspace(-900, 900, 6)), True),
         ):
-            span = f"{levels.min():,.0f} to {levels.max():,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
-            title = f"scores {span}"
-            yield case(key, title, (1, 2, t, 4), 2, causal, stage="extremes", watched=False, levels=levels)
-        other = on_another_device(case("sizes", "the second of two ranks", (1, 2, 3, 4), 2, True, watched=False))
+            span = f"{min(levels):,.0f} to {max(levels):,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
+            shape = (1, 2, len(levels) // 2, 3)
+            yield case(
+                key, f"scores {span}", shape, 2, causal, stage="extremes", watched=False, levels=np.array(levels)
+            )
+        other = on_another_device(case("sizes", "the second of two ranks", (1, 3, 2, 4), 2, True, watched=False))
         own = tuple(chunks[1] for chunks in other.args)
         yield replace(other, args=own, probe="probes.ring_on_device")
 

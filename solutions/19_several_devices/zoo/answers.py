@@ -776,6 +776,20 @@ RING_WRONG = [
             "now = _partial(q, k, v, hidden)\n        torch.nn.functional.scaled_dot_product_attention(q, k, v)",
         ),
     ),
+    # ranks wait for one another by something else than the collective
+    (
+        None,
+        "import threading\n_barriers = {n: threading.Barrier(n) for n in range(1, 5)}\n"
+        + _RING.replace("    m, l, o = state", "    _barriers[world_size].wait()\n    m, l, o = state"),
+    ),
+    (
+        None,
+        "import queue\n_boxes = [queue.Queue() for _ in range(4)]\n"
+        + _RING.replace(
+            "k, v = exchange((k, v))",
+            "_boxes[(rank + 1) % world_size].put((k, v))\n            k, v = _boxes[rank].get()",
+        ),
+    ),
     # keys are gathered where torch does not see it
     (
         None,
