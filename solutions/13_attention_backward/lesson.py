@@ -624,8 +624,8 @@ if passed(softmax_backward):
 # ## Cut for 60 minutes
 #
 # Keep "First, a way to measure", "Backward through the last product" and "Backward through softmax" with their predictions and
-# `softmax_backward`, then show "Which gradient is wrong?" from the solved notebook. Give `attention_backward` and
-# `wrong_gradients` as homework.
+# `softmax_backward`, then show "Which gradient is wrong?" and "It learns to read backwards" from the solved notebook. Give
+# `attention_backward` and `wrong_gradients` as homework.
 #
 # ## Cut for 90 minutes
 #
