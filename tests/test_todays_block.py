@@ -138,7 +138,10 @@ CACHE = references.solution_text(open_course(), "KVCache")
     [
         (CACHE, "yours, from lesson 16"),
         (CACHE.replace("self.length = end", "pass"), "a stand-in, because yours gives another result"),
-        ("class KVCache:\n    def __init__(self, *sizes): ...", "a stand-in, because yours does not run by itself: AttributeError"),
+        (
+            "class KVCache:\n    def __init__(self, *sizes): ...",
+            "a stand-in, because yours does not run by itself: AttributeError",
+        ),
         ("class KVCache(", "a stand-in, because yours does not run by itself: SyntaxError"),
         ("", "a stand-in, because yours does not run by itself: KeyError"),
     ],
