@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,6 +88,15 @@ def test_the_real_model_gives_them_too(lesson):
     np.testing.assert_allclose(
         logits(lesson, model.weights, ids, model.config), elsewhere(model.weights, ids, model.config), atol=1e-3
     )
+
+
+def test_the_same_model_gives_them_in_lesson_15():
+    held, ids = weights(SMALL), [3, 0, 7, 7, 10, 1, 2, 5]
+    model = SimpleNamespace(weights=held, config=SMALL)
+    attend = partial(torch.nn.functional.scaled_dot_product_attention, is_causal=True)
+    figures = open_course().module("15_kernel.figures")
+    made = figures.real_logits(model, torch.tensor(ids), attend, torch.device("cpu"))
+    np.testing.assert_allclose(made.numpy(), elsewhere(held, ids, SMALL)[-1], atol=1e-3)
 
 
 def cell(begins: str) -> str:

@@ -337,8 +337,8 @@ if passed(tiled_attention):
 # %% [markdown]
 # At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles
 # hold {{ tiles:.1f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since each query
-# needs a score for each key that it may see. (Eager attention's time grows faster: its matrices outgrow the caches, and take new
-# memory. Yours grows more slowly: in short texts the loop itself costs. The fused operator's loop is compiled.)
+# needs a score for each key that it may see. (Eager attention's time grows faster: its matrices outgrow the caches.
+# Yours grows more slowly: in short texts the loop itself costs.)
 
 # %% [markdown]
 # ## Which tile fits, and why it matters
@@ -413,8 +413,9 @@ assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t,
 # %% [markdown]
 # ## 131,072 tokens
 #
-# Now the length that looked hopeless. In float32 the score matrix of one head would take 64 GiB. The last 1,024 queries look at all keys,
-# each for one: it is four times that key. A token's value is its own place in the text, in 17 bits. Here are the places that come back:
+# Now the length that looked hopeless. In float32 the score matrix of one head would take 64 GiB. The last 1,024 queries look at all keys.
+# Each query is four times the key that it should find, so that this key's score is the largest. A token's value is its own place in
+# the text, in 17 bits. Here are the places that come back:
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):

@@ -500,7 +500,7 @@ def grid(batch: int, heads: int, t: int, queries: int, keys: int, program: tuple
     end, row, column = lefts[-1] + side, *program
     for head, left in enumerate(lefts):
         for tile in range(tiles):
-            top, here = tile * side / tiles, (tile, head) == program
+            top, here = tile * queries * side / t, (tile, head) == program
             _band(ax, left, top, side, tile, t, queries, keys, _PROGRAMS[tile % len(_PROGRAMS)], here)
         ax.text(left + side / 2, -0.09, f"head {head % heads}", ha="center", va="center", fontsize=9.5, color=_INK)
         bold = {"weight": "bold"} if head == column else {}
@@ -511,7 +511,7 @@ def grid(batch: int, heads: int, t: int, queries: int, keys: int, program: tuple
         ax.text((first + last) / 2, -0.29, f"text {item}", ha="center", va="center", fontsize=9.5, color=_INK)
     for tile in range(tiles):
         bold = {"weight": "bold"} if tile == row else {}
-        ax.text(-0.1, (tile + 0.5) * side / tiles, str(tile), ha="center", va="center", fontsize=10.5, **bold)
+        ax.text(-0.1, (tile + 0.5) * queries * side / t, str(tile), ha="center", va="center", fontsize=10.5, **bold)
     ax.text(-0.3, side / 2, "program_id(0):\ntile of queries", ha="center", va="center", fontsize=9.5, rotation=90)
     said = "program_id(1): the heads of all texts, one after the other"
     ax.text(end / 2, side + 0.3, said, ha="center", va="center", fontsize=9.5)
@@ -528,7 +528,7 @@ def grid(batch: int, heads: int, t: int, queries: int, keys: int, program: tuple
         ax.plot((head * tiles * box,) * 2, (low - 0.04, low + high + 0.04), color=_INK, linewidth=1)
     at = column * tiles + row
     foot = (at + 0.5) * box
-    head_of = min(max(foot, lefts[column] + 0.1), lefts[column] + side - 0.1), (row + 1) * side / tiles
+    head_of = min(max(foot, lefts[column] + 0.1), lefts[column] + side - 0.1), min((row + 1) * queries, t) * side / t
     ink = _PROGRAMS[row % len(_PROGRAMS)]
     arrow = ConnectionPatch(head_of, (foot, low), "data", "data", arrowstyle="-|>", color=ink, linewidth=1.6)
     arrow.set_zorder(6)
@@ -554,7 +554,7 @@ def _band(
     ax: Any, left: float, top: float, side: float, tile: int, t: int, queries: int, keys: int, colour: str, here: bool
 ) -> None:
     """One program's part of a score matrix: the tiles of keys that it reads, and a frame where it is the one that is drawn out."""
-    height, columns = side * queries / t, -(-t // keys)
+    height, columns = side * min(queries, t - tile * queries) / t, -(-t // keys)
     for number in range(columns):
         seen = number * keys < (tile + 1) * queries
         look = {"facecolor": colour if seen else "white", "edgecolor": "white" if seen else "#DDDDDD", "linewidth": 0.6}

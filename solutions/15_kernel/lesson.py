@@ -287,8 +287,8 @@ assert (read, tiles) == (20, 32)
 # A grid may have two axes; `tl.program_id(1)` counts the second. Two such texts, with three heads each, need 24 programs:
 
 # %% role="demo"
-grid = figures.kernel.grid(batch=2, heads=3, t=256, queries=64, keys=32, program=(2, 4))
-assert grid == (4, 6)
+programs = figures.kernel.grid(batch=2, heads=3, t=256, queries=64, keys=32, program=(2, 4))
+assert programs == (4, 6)
 
 # %% [markdown]
 # And a tile needs a table of offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks

@@ -329,8 +329,8 @@ check(grouped_query_attention)
 
 # %% [markdown]
 # The shortest solution repeats each KV head in memory. That is right, but it copies the cache at every step. The folded
-# helper, which our model will use, reads the queries of a group as further rows against the same keys. It has to agree
-# with your function, here with the heads of Llama 3 8B.
+# helper, which our model will use, copies nothing: the query heads of a group become rows of one head. It has to
+# agree with your function, here with the heads of Llama 3 8B.
 
 # %% role="given" tags=["hide-input"]
 def attend_grouped(q, k, v, mask=causal):
