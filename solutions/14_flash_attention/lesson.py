@@ -427,7 +427,7 @@ if passed(tiled_attention):
         output, _ = tiled_attention(4 * k[:, :, wanted], k, values, 1024, causal=True)
     found = (output[0, 0].round().long() << bits).sum(dim=-1)
     figures.flash_attention.found(found.numpy(), t, tile=1024)
-    print(f"{(found == wanted).sum()} of 1,024 are right; the largest tensor took {largest.numbers / 2**18:.0f} MiB")
+    print(f"{(found == wanted).sum().item():,} of 1,024 are right; the largest tensor took {largest.numbers / 2**18:.0f} MiB")
     assert torch.equal(found, wanted)
 
 # %% [markdown]

@@ -284,7 +284,8 @@ assert (read, tiles) == (20, 32)
 # Both ways compute the same tiles. They differ in who writes what.
 
 # %% [markdown]
-# A grid may have two axes; `tl.program_id(1)` counts the second. Two such texts, with three heads each, need 24 programs:
+# A grid may have two axes; `tl.program_id(1)` counts the second. Two texts of 256 tokens, with three heads each, need 24
+# programs:
 
 # %% role="demo"
 programs = figures.kernel.grid(batch=2, heads=3, t=256, queries=64, keys=32, program=(2, 4))
@@ -745,8 +746,8 @@ if kernels_run:
 # - The tiles in PyTorch moved more than eager attention. Was lesson 14 wrong? (No: its subject was memory, what must *fit*. What *moves*
 #   depends on where a tile lives.)
 # - A kernel passes every test in the interpreter. What can still go wrong on a GPU? (The table of "Would a GPU take it?": lanes without
-#   `other`, TF32, races, too much shared memory, what the compiler refuses. The checks look for some of these; only a compiler and a GPU
-#   find all.)
+#   `other`, TF32, races, what the compiler refuses; and the picture before it: too much for the fast memory. The checks look for some of
+#   these; only a compiler and a GPU find all.)
 #
 # ## On paper
 #
