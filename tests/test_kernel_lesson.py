@@ -73,6 +73,24 @@ def test_what_cannot_be_counted_or_compiled_says_why(figures, monkeypatch):
     assert why == "ZeroDivisionError: division by zero" and figures.bytes_per_entry(why, 4) == f"not counted: {why}"
     figures.traffic({"eager": figures.Traffic(2**20, 5), "tiles": figures.Traffic(2**21, 90), "yours": why}, 2**18)
     assert f"yours: not counted: {why}" in drawn[0]
+    figures.fast_memory({16: (2**14, 2**23), 32: (2**15, 2**22)}, why)
+    assert drawn[1].endswith("Upright lines: T4 64 KB, A100 163 KB, H100 227 KB.")
+
+
+def test_a_grid_of_two_axes_is_drawn_for_any_program(figures, monkeypatch):
+    """Tiles at the edge of a text and of a batch, and a text that tiles do not divide."""
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+    assert figures.grid(batch=2, heads=3, t=256, queries=64, keys=32, program=(2, 4)) == (4, 6)
+    assert (
+        "program (2, 4) owns queries 128–191 of text 1, head 1; in memory they begin at row 4 · 256 + 128 = 1,152"
+        in drawn[0]
+    )
+    assert figures.grid(batch=1, heads=2, t=100, queries=64, keys=32, program=(1, 1)) == (2, 2)
+    assert (
+        "program (1, 1) owns queries 64–99 of text 0, head 1; in memory they begin at row 1 · 100 + 64 = 164"
+        in drawn[1]
+    )
 
 
 def test_operators_are_counted_and_views_are_not(figures):

@@ -1,7 +1,8 @@
-"""Figures of lesson 13: the backward pass, the error of a difference, what softmax passes on, descent, also with a wrong gradient."""
+"""Figures of lesson 13: the backward pass, the error of a difference, what softmax passes on, descent, strings that are reversed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,25 @@ def path(weights: np.ndarray) -> None:
     ax.set_title("Step by step, 'it' turns to the animal")
     said = ", ".join(f"{name} from {row[0]:.2f} to {row[-1]:.2f}" for name, row in zip(answers, weights.T, strict=True))
     show(fig, alt=f"The weights of the query 'it' against the steps of descent: {said}. The curves flatten.")
+
+
+def backwards(word: str, stages: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> dict[int, str]:
+    """What attention makes of a word, as it learns to reverse strings. stages: after so many of them the output (T, 26) and the weights
+    (T, T). Returns: what it has then written."""
+    fig, axes = panels(len(stages), width=9.8, height=3.2)
+    written, said = {}, []
+    for ax, (count, (output, weights)) in zip(axes, stages.items(), strict=True):
+        written[count] = "".join(chr(ord("A") + letter) for letter in output.argmax(axis=-1))
+        title = f"after {count} strings" if count else "before it learns"
+        names = {"rows": list(written[count]), "columns": list(word), "xlabel": "looks at", "ylabel": "writes"}
+        matrix(weights, f"{title}:\n{written[count]}", ax=ax, **names)
+        if ax is not axes[-1]:  # one bar of colors for all four
+            ax.images[0].colorbar.remove()
+        said.append(f"{title} it writes {written[count]}, with {np.fliplr(weights).diagonal().min():.2f} or more there")
+    fig.suptitle(f"From random letters it learns where to look, and writes {written[max(stages)]}", fontsize=12)
+    alt = f"Weights of nine places over the letters {word}. What grows is the diagonal from the lower left to the upper right"
+    show(fig, alt=f"{alt}: {'; '.join(said)}.")
+    return written
 
 
 def descent_ends(right: np.ndarray, wrong: np.ndarray) -> None:

@@ -6,9 +6,8 @@
 # **Before this lesson:** matrix products and transposes; partial derivatives and the chain rule; softmax (lesson 02),
 # attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
-# In lesson 05 one call of torch computed every gradient. Here you compute them yourself, in NumPy. You will see how an error changes
-# a query so that it fits the right key better next time, and at which weights a score stops learning. And you will build a test that
-# finds a wrong gradient without reading the code.
+# In lesson 05 one call of torch computed every gradient. Here you compute them yourself, in NumPy, and build a test that finds a wrong
+# gradient without reading the code. At the end, attention learns a task from your gradients alone.
 
 # %% role="given"
 import numpy as np
@@ -61,8 +60,8 @@ grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, plac
 
 # %% [markdown]
 # Attention takes three steps: a product, a softmax, a product. **Backpropagation** goes through them in reverse, from dO on. At each
-# step it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? Each gradient
-# with a question mark is derived below, three of them by you.
+# step it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? Below you
+# derive three of these:
 
 # %% role="demo"
 figures.attention_backward.road_back(solved=False)
@@ -149,15 +148,14 @@ if passed(numerical_gradient):
 # The sum runs over *i*, the *first* index of W. A matrix product sums over the last index of its left factor, so W has to be
 # transposed: dV = Wᵀ dO.
 #
-# Now the other factor. One weight touches only the output of its own query *i*, but all features *c* of it:
+# One weight touches only the output of its own query *i*, but all features *c* of it:
 #
 # $$dW_{ij} = \sum_c dO_{ic} V_{jc} \quad\text{that is}\quad dW = dO\,V^\top$$
 #
 # For *it* and *animal* this is −1 · 2 + 1 · 0 = −2.
 #
 # Both are cases of one rule (Goodfellow, Bengio and Courville 2016, section 6.5). For a product C = A B, **dA = dC Bᵀ** and **dB = Aᵀ
-# dC**. Often the shapes leave only one order. But where T_q = T_k, W dO fits as well as Wᵀ dO, and only the indices tell you which
-# one is right.
+# dC**. Often the shapes leave only one order. Where T_q = T_k, only the indices tell whether W dO or Wᵀ dO is right.
 #
 # ## Backward through softmax
 #
@@ -245,7 +243,7 @@ if passed(softmax_backward) and passed(numerical_gradient):
 # %% [markdown]
 # The three numbers sum to 0: raising all scores of a row alike changes no weight, so it cannot change the loss.
 #
-# Here are the gradients for all six pairs of a query and a key. Descent raises what is negative.
+# All six pairs (descent raises what is negative):
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -332,17 +330,13 @@ if passed(attention_backward):
         path.append(attention(moving, k, v)[1][0])  # the weights of 'it'
         moving -= 0.2 * attention_backward(moving, k, v, grad_output)[0]
     figures.attention_backward.path(np.array(path))
-    means = np.array(path) @ (v @ grad_output[0])  # of the row's g, weighted
     assert path[-1][0] > 0.9 and path[10][0] - path[0][0] > path[-1][0] - path[10][0]
 
 # %% [markdown]
-# *Tired* falls, too: as *animal* gains, the row's mean sinks below −1 (−{{ -means[10]:.2f; it > 1.4 }} after ten steps). Then the row
-# saturates.
-#
 # ## Which gradient is wrong?
 #
-# Fast GPU programs (*kernels*) do not use autograd inside. People write their backward passes by hand, and make mistakes. You can now
-# check such a pass, even for a layer that you never derived.
+# People write the backward passes of fast GPU programs by hand, and make mistakes. You can now check such a pass, even for a layer
+# that you never derived.
 
 # %% [markdown]
 # @exercise wrong_gradients
@@ -351,9 +345,8 @@ if passed(attention_backward):
 # gradient is wrong, in ascending order; `[]` where all are right
 #
 # `forward(*inputs)` returns an array. `backward(*inputs, grad_output)` claims to return, for each input, the gradient of
-# `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input (look at that first: unequal
-# shapes may not even subtract), or holds a NaN, or differs anywhere from the true one by more than 1e-4 · (1 + max |true|).
-# Leave the inputs as they are. Finite differences are allowed here.
+# `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input, or holds a NaN, or differs
+# anywhere from the true one by more than 1e-4 · (1 + max |true|). Leave the inputs as they are. Finite differences are allowed here.
 
 # %% role="exercise" exercise="wrong_gradients"
 def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
@@ -381,8 +374,8 @@ check(wrong_gradients)
 # %% [markdown]
 # ### Break it on purpose: three strangers
 #
-# Three strangers offer backward passes: A and B for a softmax and the product with the values, C for a linear layer. Each has one
-# mistake, and runs.
+# Three backward passes by strangers: A and B for a softmax and the product with the values, C for a linear layer. Each runs, and has one
+# mistake.
 
 # %% role="payoff" exercise="wrong_gradients"
 if passed(wrong_gradients) and passed(softmax_backward):
@@ -428,11 +421,30 @@ if passed(wrong_gradients) and passed(softmax_backward) and passed(attention_bac
     assert found == {"A": [0], "B": [1], "C": [2], "yours": []}
 
 # %% [markdown]
-# Your test found all three, and nothing wrong with your own `attention_backward`. A published one, deeplearning4j/libnd4j#440, is a
-# relative of A's:
+# Your test found all three, and nothing wrong with your own `attention_backward`.
+#
+# ## It learns to read backwards
+#
+# Nine places have a query and a key each, random at first. The values are nine random letters, and the output should be these letters
+# from right to left. Nobody says where a place should look. The loss is half the squared error, so dO is the output minus what it
+# should be. Now and then we try a word that it has never seen:
 
-# %% role="demo"
-explain("GB5")
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward):
+    letters, rng, word, stages = np.eye(26), np.random.default_rng(13), "NOITNETTA", {}  # a letter has one feature of its own
+    queries, keys = rng.normal(size=(2, 9, 8))
+    for count in range(101):
+        if count in (0, 10, 30, 100):
+            stages[count] = attention(queries, keys, letters[[ord(letter) - ord("A") for letter in word]])
+        values = letters[rng.integers(26, size=9)]
+        wrong_by = attention(queries, keys, values)[0] - values[::-1]
+        dq, dk, _ = attention_backward(queries, keys, values, wrong_by)
+        queries, keys = queries - dq, keys - dk
+    written = figures.attention_backward.backwards(word, stages)
+    assert written[0] != written[100] == "ATTENTION"
+
+# %% [markdown]
+# Each place has found its mirror image. dO said only which letters were wrong; your dQ and dK turned this into where to look.
 
 # %% [markdown]
 # ## Further: how small a step?
@@ -504,7 +516,10 @@ if passed(attention_backward) and passed(numerical_gradient):
 # ## Further: descent, with a right gradient and a wrong one
 #
 # What does a step with these gradients change? And would a falling loss have told us that stranger A's gradient is wrong? For anyone
-# who trusts loss curves.
+# who trusts loss curves. First a relative of A's in print, deeplearning4j/libnd4j#440:
+
+# %% role="demo"
+explain("GB5")
 
 # %% [markdown]
 # We move q, k and v of the example one small step against their gradients. Each number x changes by −rate · dx, and this changes the
@@ -609,8 +624,8 @@ if passed(softmax_backward):
 # ## Cut for 60 minutes
 #
 # Keep "First, a way to measure", "Backward through the last product" and "Backward through softmax" with their predictions and
-# `softmax_backward`, then show "Which gradient is wrong?" from the solved notebook. Give `attention_backward` and
-# `wrong_gradients` as homework.
+# `softmax_backward`, then show "Which gradient is wrong?" and "It learns to read backwards" from the solved notebook. Give
+# `attention_backward` and `wrong_gradients` as homework.
 #
 # ## Cut for 90 minutes
 #

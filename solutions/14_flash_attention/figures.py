@@ -1,4 +1,4 @@
-"""Figures of lesson 14: a row in two tiles, the order of the loops, the grid of tiles, memory and time, traffic."""
+"""Figures of lesson 14: a row in two tiles, the order of the loops, the grid of tiles, memory and time, traffic, a long text."""
 
 from __future__ import annotations
 
@@ -249,4 +249,60 @@ def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float
         fig,
         alt=f"Traffic against fast memory, both axes logarithmic; it falls. {said}. "
         f"Three kernels: {kernels:.1f} MiB; once: {once:.1f} MiB.",
+    )
+
+
+def written(word: str, queries: int, t: int) -> np.ndarray:
+    """Places (queries,) in a text of t tokens that draw a word, where a query's number is the height and its place the width."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(7, 2), dpi=50)
+    fig.text(0.5, 0.5, "\u2009".join(word), fontsize=60, weight="bold", ha="center", va="center", family="DejaVu Sans")
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    ink = np.asarray(canvas.buffer_rgba())[..., 0] < 128
+    inked = np.flatnonzero(ink.any(axis=0))
+    ink = ink[ink.mean(axis=1) > 0.1, inked[0] : inked[-1] + 1]  # without the rows that only a round letter reaches
+    places = []
+    for query in range(queries):
+        columns = np.flatnonzero(ink[query * len(ink) // queries])
+        spread = query * 0.618034 % 1 * len(columns)  # the golden ratio fills a row evenly
+        places.append((0.04 + 0.9 * (columns[int(spread)] + spread % 1) / ink.shape[1]) * t)
+    return np.array(places, dtype=np.int64)
+
+
+def found(places: np.ndarray, t: int, tile: int) -> None:
+    """The score matrix of t tokens to scale, with one of its tiles; and the place that each of its last queries has found."""
+    fig, (whole, strip) = panels(2, width=9.6, height=3.1, ratios=(1, 2.3))
+    gib, mib = t * t * 4 / 2**30, tile * tile * 4 / 2**20
+    whole.imshow([[0]], cmap="Greys", vmin=-0.4, vmax=2, extent=(0, t, t, 0))
+    whole.axhspan(t - len(places), t, color=_TILES, linewidth=0)
+    left = t // 2 // tile * tile
+    whole.add_patch(_rectangle(left, t - tile, tile, tile, COLOURS["orange"], zorder=3))
+    arrow = {"arrowstyle": "->", "color": "#444444", "shrinkB": 1}
+    whole.annotate(
+        f"one tile: {mib:.0f} MiB", (left + tile / 2, t - tile), (0.5 * t, 0.7 * t), ha="center", arrowprops=arrow
+    )
+    whole.text(t / 2, 0.33 * t, f"never stored:\n{gib:.0f} GiB", ha="center", va="center", fontsize=12)
+    whole.set(xticks=(0, t), yticks=(0, t), xlabel="key position", ylabel="query position", xlim=(0, t), ylim=(t, 0))
+    whole.set_xticklabels(("0", f"{t:,}"), ha="center")
+    whole.set_yticklabels(("0", f"{t:,}"))
+    whole.grid(visible=False)
+    whole.set_title("The score matrix, to scale")
+    strip.plot(places, np.arange(len(places)) + t - len(places), ".", markersize=3.5, color=_TILES)
+    strip.set(
+        xlim=(0, t),
+        ylim=(t + 40, t - len(places) - 40),
+        xlabel="place of the key that was found",
+        ylabel="query position",
+    )
+    strip.set_xticks(np.arange(0, t + 1, 32768), [f"{one:,}" for one in range(0, t + 1, 32768)])
+    strip.set_yticks((t - len(places), t), (f"{t - len(places):,}", f"{t:,}"))
+    strip.set_title(f"The blue strip: {len(places):,} queries, and what each has found")
+    show(
+        fig,
+        alt=f"Left, a gray square, the score matrix of {t:,} tokens, {gib:.0f} GiB, never stored; along its lower edge a thin strip, the "
+        f"last {len(places):,} queries, and in it a speck, one tile of {mib:.0f} MiB. Right, a point for each of these queries, at the "
+        "place of the key that it has found. The points write the word FLASH.",
     )

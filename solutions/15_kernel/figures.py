@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.figures import COLOURS, panels, show
@@ -263,6 +264,42 @@ def _names(function: FunctionType) -> set[str]:
     return names
 
 
+# --- a real model --------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def real_logits(
+    model: Any, ids: torch.Tensor, attend: Callable[..., torch.Tensor], device: torch.device
+) -> torch.Tensor:
+    """The logits of the token after ids (T,), by lesson 17's blocks with the weights of SmolLM2.
+
+    attend: causal attention of q, k and v (1, heads, T, d), contiguous and on this device.
+    """
+    w, c = model.weights, model.config
+    d, x = c.d_model // c.heads, model.weights["token.weight"][ids][None]
+    angles = torch.arange(len(ids))[:, None] * c.base ** (-torch.arange(0, d, 2) / d)
+
+    def turned(y: torch.Tensor) -> torch.Tensor:
+        a, b = y[..., 0::2], y[..., 1::2]
+        pairs = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+        return torch.stack(pairs, dim=-1).flatten(-2)
+
+    for layer in range(c.layers):
+        of = {name.split(".", 2)[2]: one for name, one in w.items() if name.startswith(f"blocks.{layer}.")}
+        y = F.rms_norm(x, (c.d_model,), of["attn_norm.weight"], c.eps)
+        q, k, v = (F.linear(y, of[f"attn.w_{one}.weight"]).unflatten(-1, (-1, d)).transpose(1, 2) for one in "qkv")
+        k, v = (one.repeat_interleave(c.heads // c.kv_heads, dim=1) for one in (turned(k), v))
+        heads = attend(*(one.contiguous().to(device) for one in (turned(q), k, v))).cpu()
+        x = x + F.linear(heads.transpose(1, 2).flatten(2), of["attn.w_o.weight"])
+        y = F.rms_norm(x, (c.d_model,), of["mlp_norm.weight"], c.eps)
+        gate, up = F.linear(y, of["mlp.gate.weight"]), F.linear(y, of["mlp.up.weight"])
+        x = x + F.linear(F.silu(gate) * up, of["mlp.down.weight"])
+    return F.linear(F.rms_norm(x[0, -1], (c.d_model,), w["norm.weight"], c.eps), w["token.weight"])
+
+
+# --- measured runs -------------------------------------------------------------------------------
+
+
 def newest_run(bench: Any) -> dict[str, Any] | None:
     """What `speed` draws: this notebook's own run, else the newest stored one, which is of the course's kernel; None where nobody
     measured. bench: lesson 11's figures. Its roof and backends, where it has measured these, come along."""
@@ -446,6 +483,148 @@ def schedule(t: int, queries: int, keys: int) -> tuple[int, int]:
         "Tiles that the diagonal crosses are masked in part.",
     )
     return sum(steps), programs * tiles
+
+
+def grid(batch: int, heads: int, t: int, queries: int, keys: int, program: tuple[int, int]) -> tuple[int, int]:
+    """A grid of two axes over the causal score matrices of all heads, and where one program's queries lie in memory.
+
+    program: the one that is drawn out, (tile of queries, head of all). Returns: the sizes of the two axes.
+    """
+    from matplotlib.patches import ConnectionPatch
+
+    tiles, count = -(-t // queries), batch * heads
+    fig, (ax,) = panels(1, width=9.4, height=4.5)
+    ax.set_axis_off()
+    step, side = 1.16, 1.0  # from one head to the next; of a score matrix
+    lefts = [head * step + 0.34 * (head // heads) for head in range(count)]
+    end, row, column = lefts[-1] + side, *program
+    for head, left in enumerate(lefts):
+        for tile in range(tiles):
+            top, here = tile * queries * side / t, (tile, head) == program
+            _band(ax, left, top, side, tile, t, queries, keys, _PROGRAMS[tile % len(_PROGRAMS)], here)
+        ax.text(left + side / 2, -0.09, f"head {head % heads}", ha="center", va="center", fontsize=9.5, color=_INK)
+        bold = {"weight": "bold"} if head == column else {}
+        ax.text(left, side + 0.12, str(head), ha="left", va="center", fontsize=10.5, **bold)
+    for item in range(batch):
+        first, last = lefts[item * heads], lefts[(item + 1) * heads - 1] + side
+        ax.plot((first, last), (-0.19, -0.19), color=_INK, linewidth=1)
+        ax.text((first + last) / 2, -0.29, f"text {item}", ha="center", va="center", fontsize=9.5, color=_INK)
+    for tile in range(tiles):
+        bold = {"weight": "bold"} if tile == row else {}
+        ax.text(-0.1, (tile + 0.5) * queries * side / t, str(tile), ha="center", va="center", fontsize=10.5, **bold)
+    ax.text(-0.3, side / 2, "program_id(0):\ntile of queries", ha="center", va="center", fontsize=9.5, rotation=90)
+    said = "program_id(1): the heads of all texts, one after the other"
+    ax.text(end / 2, side + 0.3, said, ha="center", va="center", fontsize=9.5)
+    low, high, box = 1.92, 0.2, end / (count * tiles)
+    for head in range(count):
+        for tile in range(tiles):
+            here = (tile, head) == program
+            look = {"facecolor": _PROGRAMS[tile % len(_PROGRAMS)] if here else "#E4E4E4", "edgecolor": "white"}
+            ax.add_patch(_box((head * tiles + tile) * box, low, box, high, **look))
+        ax.text(
+            (head + 0.5) * tiles * box, low + high + 0.1, str(head), ha="center", va="center", fontsize=9, color=_INK
+        )
+    for head in range(count + 1):
+        ax.plot((head * tiles * box,) * 2, (low - 0.04, low + high + 0.04), color=_INK, linewidth=1)
+    at = column * tiles + row
+    foot = (at + 0.5) * box
+    head_of = min(max(foot, lefts[column] + 0.1), lefts[column] + side - 0.1), min((row + 1) * queries, t) * side / t
+    ink = _PROGRAMS[row % len(_PROGRAMS)]
+    arrow = ConnectionPatch(head_of, (foot, low), "data", "data", arrowstyle="-|>", color=ink, linewidth=1.6)
+    arrow.set_zorder(6)
+    ax.add_artist(arrow)
+    first, last = row * queries, min((row + 1) * queries, t) - 1
+    place = f"text {column // heads}, head {column % heads}"
+    begin = f"in memory they begin at row {column} · {t} + {first} = {column * t + first:,}"
+    owner = f"program {program} owns queries {first}–{last} of {place};"
+    ax.text(0, low - 0.28, f"{owner}\n{begin}", ha="left", va="center", fontsize=9.5, color=_INK, linespacing=1.35)
+    ax.text(end, low - 0.2, "q in memory", ha="right", va="center", fontsize=9.5, color=_INK)
+    ax.set(xlim=(-0.42, end + 0.05), ylim=(low + high + 0.22, -0.4))
+    ax.set_title(f"A grid of ({tiles}, {count}): a program for each tile of queries in each head")
+    show(
+        fig,
+        alt=f"{count} triangles, the causal score matrices of {batch} texts with {heads} heads each, cut into {tiles} bands of {queries} "
+        f"queries, one a program. program_id(0) counts bands, program_id(1) heads. Below, q in memory: head after head. "
+        f"{owner} {begin}.",
+    )
+    return tiles, count
+
+
+def _band(
+    ax: Any, left: float, top: float, side: float, tile: int, t: int, queries: int, keys: int, colour: str, here: bool
+) -> None:
+    """One program's part of a score matrix: the tiles of keys that it reads, and a frame where it is the one that is drawn out."""
+    height, columns = side * min(queries, t - tile * queries) / t, -(-t // keys)
+    for number in range(columns):
+        seen = number * keys < (tile + 1) * queries
+        look = {"facecolor": colour if seen else "white", "edgecolor": "white" if seen else "#DDDDDD", "linewidth": 0.6}
+        ax.add_patch(
+            _box(
+                left + number * side / columns,
+                top,
+                side / columns,
+                height,
+                **look,
+                alpha=1 if here or not seen else 0.42,
+            )
+        )
+    if here:
+        ax.add_patch(_box(left, top, side, height, facecolor="none", edgecolor="black", linewidth=2, zorder=5))
+
+
+def fast_memory(sizes: Mapping[int, tuple[int, int]], yours: Traffic | str) -> None:
+    """Traffic against the memory that one program takes, by the number of its queries; the limits of CARDS; what was counted.
+
+    sizes: by queries in a tile, bytes that a program holds and bytes that all of them move. yours: a level to compare with.
+    """
+    fig, (ax,) = panels(1, width=8.4, height=4.0)
+    kb, mib = np.array(list(sizes.values()), dtype=float).T / [[2**10], [2**20]]
+    blue, shades = COLOURS["blue"], ("#E9E9E9", "#F2F2F2", "#F9F9F9")
+    edges, said = [8.0, *(limit for _, limit in CARDS.values())], []
+    for (card, (_, limit)), low, shade in zip(CARDS.items(), edges, shades, strict=False):
+        ax.axvspan(low, limit, color=shade, linewidth=0, zorder=0)
+        ax.axvline(limit, color="#8A8A8A", linewidth=1)
+        ax.text(limit * 0.97, 38, f"{card}\n{limit} KB", ha="right", va="top", fontsize=9, color=_INK, linespacing=1.3)
+        said.append(f"{card} {limit} KB")
+    ax.loglog(kb, mib, color=blue, linewidth=2, zorder=3)
+    largest = max(limit for _, limit in CARDS.values())
+    for x, y, queries in zip(kb, mib, sizes, strict=True):
+        fits = x <= largest
+        ax.plot(x, y, "o", markersize=7, color=blue, markerfacecolor=blue if fits else "white", zorder=4)
+        ax.annotate(f"{queries:,}", (x, y), (7, 5), textcoords="offset points", fontsize=9.5, color=blue)
+    if isinstance(yours, Traffic):
+        level = yours.bytes / 2**20
+        ax.axhline(level, color=COLOURS["vermillion"], linestyle="--", linewidth=1.4, zorder=2)
+        words = f"counted in your kernel: {level:.1f} MiB"
+        ax.text(850, level * 1.06, words, ha="right", va="bottom", fontsize=9, color="#A34700")
+        said.append(words)
+    ax.text(
+        13,
+        1.25,
+        "queries in a tile;\nhollow: fits on none of the three",
+        fontsize=9,
+        color=blue,
+        va="bottom",
+        linespacing=1.3,
+    )
+    ax.set(
+        xlim=(11, 900),
+        ylim=(0.85, 44),
+        xlabel="memory on the chip for one program, KB",
+        ylabel="MiB to and from main memory",
+    )
+    ax.set_xticks((16, 32, 64, 128, 256, 512), ("16", "32", "64", "128", "256", "512"))
+    ax.set_yticks((1, 2, 4, 8, 16, 32), ("1", "2", "4", "8", "16", "32"))
+    ax.minorticks_off()
+    ax.grid(visible=False, axis="x")
+    ax.set_title("More queries in a tile move less, as long as they fit")
+    told = ", ".join(
+        f"{queries:,} queries {x:.0f} KB, {y:.1f} MiB" for queries, x, y in zip(sizes, kb, mib, strict=True)
+    )
+    show(
+        fig,
+        alt=f"Traffic against memory on the chip, both logarithmic; it falls: {told}. Upright lines: {', '.join(said)}.",
+    )
 
 
 def traffic(ways: Mapping[str, Traffic | str], once: int) -> None:

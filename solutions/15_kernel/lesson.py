@@ -284,9 +284,16 @@ assert (read, tiles) == (20, 32)
 # Both ways compute the same tiles. They differ in who writes what.
 
 # %% [markdown]
-# A grid may have two axes: in the grid `(5, 8)`, `tl.program_id(0)` is 0 to 4 and `tl.program_id(1)` is 0 to 7. And a tile needs a
-# table of offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks broadcast
-# alike. Here program 1 forms its tile of a matrix with five rows of four entries, in tiles of four rows:
+# A grid may have two axes; `tl.program_id(1)` counts the second. Two texts of 256 tokens, with three heads each, need 24
+# programs:
+
+# %% role="demo"
+programs = figures.kernel.grid(batch=2, heads=3, t=256, queries=64, keys=32, program=(2, 4))
+assert programs == (4, 6)
+
+# %% [markdown]
+# And a tile needs a table of offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks
+# broadcast alike. Here program 1 forms its tile of a matrix with five rows of four entries, in tiles of four rows:
 
 # %% role="demo"
 figures.kernel.tile(program=1, rows=5, columns=4, block=4)
@@ -298,8 +305,8 @@ figures.kernel.tile(program=1, rows=5, columns=4, block=4)
 #
 # @answer
 #
-# {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six that lie one after the
-# other, each of 5 · 4 entries. So the offset is (5 · 5 + 3) · 4 + 1.
+# {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six, each of 5 · 4 entries.
+# So the offset is (5 · 5 + 3) · 4 + 1.
 #
 # @wrong
 #
@@ -404,7 +411,7 @@ if passed(triton_attention):
         assert gap < (1e-5 if dtype == torch.float32 and here.type == "cpu" else 2e-2)
 
 # %% [markdown]
-# And the count from the beginning, with your kernel's loads and stores, counted in the interpreter:
+# And the count from the beginning, of your kernel's loads and stores in the interpreter:
 
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
@@ -414,9 +421,25 @@ if passed(triton_attention):
     assert isinstance(mine, str) or once <= mine.bytes < eager.bytes
 
 # %% [markdown]
-# The course's kernel moves {{ mine.bytes / 2**20:.1f; 4 < it < 6 }} MiB, {{ tiled.bytes / mine.bytes:.0f; it >= 8 }} times less than
-# the tiles in PyTorch. That is more than each tensor once, because every program reads K and V anew (lesson 14: more queries in a
-# tile, less traffic).
+# The course's kernel moves {{ tiled.bytes / mine.bytes:.0f; it >= 8 }} times less than the tiles in PyTorch. That is more than each tensor
+# once, because every program reads K and V anew. More queries in a tile make fewer programs, each of which holds more:
+
+# %% role="payoff" exercise="triton_attention"
+if passed(triton_attention):
+    def moved(queries, t=1024, d=64):
+        """Bytes to and from main memory: q and the output once; for each tile of queries, the keys and values up to its end."""
+        return 4 * d * (2 * t + 2 * sum(range(queries, t + 1, queries)))
+
+    def held(queries, keys=32, d=64):
+        """Bytes on the chip for one program: q and o, a tile of k and of v, and their scores. (A compiler puts some into registers.)"""
+        return 4 * (2 * queries * d + 2 * keys * d + queries * keys)
+
+    figures.kernel.fast_memory({n: (held(n), moved(n)) for n in (16, 32, 64, 128, 256, 512, 1024)}, mine)
+    assert held(64) < 64 * 1024 < held(128) < 163 * 1024 < held(256) < 227 * 1024 < held(512)
+
+# %% [markdown]
+# With 64 queries the formula gives {{ moved(64) / 2**20:.1f; it == mine.bytes / 2**20 }} MiB, exactly what was counted. With 128 it
+# would be {{ moved(128) / 2**20:.1f; it < 3 }}. By this count a T4 has room for 64, an A100 for 128, an H100 for 256.
 #
 # ## Would a GPU take it?
 #
@@ -429,7 +452,6 @@ if passed(triton_attention):
 # | `tl.dot` of float32, in full precision | rounded to TF32, unless `input_precision="ieee"` is given |
 # | programs one after the other | many at once: two that write one entry race |
 # | arithmetic in bfloat16, with wrong results | right results |
-# | any amount of shared memory | 64 to 227 KB for a program |
 # | `break`, `list.append` | refused by the compiler |
 #
 # A compiler needs no GPU. The folded cell compiles your kernel for three cards that need not be here, in float16 with d = 64:
@@ -446,31 +468,12 @@ if passed(triton_attention):
 
 # %% [markdown]
 # The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4, the card
-# of many free notebooks, has them, but Triton since 3.3 leaves them unused. This kernel runs in the interpreter,
-# and on no GPU:
-
-# %% role="demo"
-@triton.jit
-def square_kernel(x, out, N: tl.constexpr):
-    offsets = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
-    block = tl.load(x + offsets)
-    tl.store(out + offsets, tl.dot(block, block))
-
-
-def square(x):
-    out = torch.empty_like(x)
-    square_kernel[(1,)](x, out, N=x.shape[0])
-    return out
-
-
-if kernels_run:
-    print("8 × 8, A100:", figures.kernel.compile_for_cards(square, (8, 8))["A100"])
-
-# %% [markdown]
+# of many free notebooks, has them, but Triton since 3.3 leaves them unused.
+#
 # ## How fast is it?
 #
-# Only a GPU can say. On one, the folded cell times three ways by `triton.testing.do_bench` (the median, with the cache cleared each time).
-# Elsewhere we see a stored run.
+# Only a GPU can say. On one, the folded cell times three ways (`triton.testing.do_bench`: medians, the cache cleared each time). Elsewhere
+# we see a stored run.
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention) and here.type == "cuda":
@@ -499,7 +502,7 @@ figures.kernel.speed(figures.kernel.newest_run(figures.gpu))
 #
 # ## Your kernel writes
 #
-# Last, lesson 10's model on your kernel. The folded cell loads your checkpoint, or else trains the model for a few hundred steps.
+# Last, lesson 10's model on your kernel. The folded cell loads your checkpoint, or trains for a few hundred steps.
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
@@ -579,7 +582,7 @@ if passed(triton_attention):
     assert here.type != "cpu" or (ours == theirs and (logits - right).abs().max() < 1e-4)
 
 # %% [markdown]
-# The same text, character for character, with attention from a GPU program that you wrote. (A real model on it: the next part.)
+# The same text, character for character, with attention from a GPU program that you wrote.
 
 # %% [markdown]
 # ## Further: a real model on your kernel
@@ -587,37 +590,13 @@ if passed(triton_attention):
 # Thirty layers of a model that others have trained, on your attention. For anyone who has lesson 17's optional weights.
 
 # %% [markdown]
-# SmolLM2-135M (Allal et al. 2025) has 30 blocks with nine heads of 64 numbers. The folded cell is its forward pass, of which lesson
-# 17 explains what is new since 2017. Attention is yours.
+# SmolLM2-135M (Allal et al. 2025) has 30 blocks with nine heads of 64 numbers. Three parts of its blocks are newer than lesson 09's, and
+# lesson 17 is about them, so here the course's `figures.kernel.real_logits` runs all but attention. For that it calls `attend(q, k, v)`
+# once in each block, with q, k and v (1, 9, T, 64).
 
-# %% role="payoff" exercise="triton_attention" tags=["hide-input"]
+# %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
     from grader.data import smollm2
-
-    def rms(x, weight, eps):
-        return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + eps) * weight
-
-    def turned(x, base):
-        """RoPE (lesson 08). x: (..., T, d)."""
-        angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-        a, b = x[..., 0::2], x[..., 1::2]
-        return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
-
-    @torch.no_grad()
-    def real_logits(model, ids, attend):
-        """ids: (T,). Returns: the logits of the next token."""
-        w, c = model.weights, model.config
-        x = w["token.weight"][ids][None]
-        for layer in range(c.layers):
-            of = lambda name, layer=layer: w[f"blocks.{layer}.{name}.weight"]
-            y = rms(x, of("attn_norm"), c.eps)
-            q, k, v = (F.linear(y, of(f"attn.w_{one}")).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for one in "qkv")
-            k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (turned(k, c.base), v))
-            heads = attend(*(each.contiguous().to(here) for each in (turned(q, c.base), k, v))).cpu()
-            x = x + F.linear(heads.transpose(1, 2).flatten(2), of("attn.w_o"))
-            y = rms(x, of("mlp_norm"), c.eps)
-            x = x + F.linear(F.silu(F.linear(y, of("mlp.gate"))) * F.linear(y, of("mlp.up")), of("mlp.down"))
-        return F.linear(rms(x[0, -1], w["norm.weight"], c.eps), w["token.weight"])
 
     real = smollm2.load() if smollm2.available() else None
     if real is None:
@@ -627,7 +606,7 @@ if passed(triton_attention):
 if passed(triton_attention) and real:
     ids, attend = real.encode("The capital of France is"), partial(triton_attention, causal=True)
     for _ in range(2):
-        ids.append(real_logits(real, torch.tensor(ids), attend).argmax().item())
+        ids.append(figures.kernel.real_logits(real, torch.tensor(ids), attend, here).argmax().item())
     print(real.decode(ids))
     assert " Paris" in real.decode(ids)
 
@@ -691,6 +670,26 @@ if kernels_run:
     look_kernel[(2,)](torch.arange(6.0, device=here), 6, BLOCK=4)
 
 # %% [markdown]
+# What a compiler refuses, the interpreter may not even notice. This kernel runs in it, and on no GPU:
+
+# %% role="demo"
+@triton.jit
+def square_kernel(x, out, N: tl.constexpr):
+    offsets = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    block = tl.load(x + offsets)
+    tl.store(out + offsets, tl.dot(block, block))
+
+
+def square(x):
+    out = torch.empty_like(x)
+    square_kernel[(1,)](x, out, N=x.shape[0])
+    return out
+
+
+if kernels_run:
+    print("8 × 8, A100:", figures.kernel.compile_for_cards(square, (8, 8))["A100"])
+
+# %% [markdown]
 # ## What we keep
 #
 # - A kernel is started as a grid of programs. A program finds its own block from its number.
@@ -747,8 +746,8 @@ if kernels_run:
 # - The tiles in PyTorch moved more than eager attention. Was lesson 14 wrong? (No: its subject was memory, what must *fit*. What *moves*
 #   depends on where a tile lives.)
 # - A kernel passes every test in the interpreter. What can still go wrong on a GPU? (The table of "Would a GPU take it?": lanes without
-#   `other`, TF32, races, too much shared memory, what the compiler refuses. The checks look for some of these; only a compiler and a GPU
-#   find all.)
+#   `other`, TF32, races, what the compiler refuses; and the picture before it: too much for the fast memory. The checks look for some of
+#   these; only a compiler and a GPU find all.)
 #
 # ## On paper
 #

@@ -329,8 +329,8 @@ check(grouped_query_attention)
 
 # %% [markdown]
 # The shortest solution repeats each KV head in memory. That is right, but it copies the cache at every step. The folded
-# helper, which our model will use, reads the queries of a group as further rows against the same keys. It has to agree
-# with your function, here with the heads of Llama 3 8B.
+# helper, which our model will use, copies nothing: the query heads of a group become rows of one head. It has to
+# agree with your function, here with the heads of Llama 3 8B.
 
 # %% role="given" tags=["hide-input"]
 def attend_grouped(q, k, v, mask=causal):
@@ -471,54 +471,7 @@ if passed(KVCache) and passed(generate_cached):
     assert torch.equal(*texts)
 
 # %% [markdown]
-# The text is the same. Your model ends at 64 tokens, so a random one of the same kind with 2,100 positions shows how long
-# *one more token* takes.
-
-# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
-if passed(KVCache) and passed(generate_cached):
-    @torch.no_grad()
-    def quickest_ms(run, runs=8, best=math.inf):
-        """Milliseconds that a function takes, the quickest of several runs: other programs only ever make it slower."""
-        for _ in range(runs):
-            started = time.perf_counter()
-            run()
-            best = min(best, 1000 * (time.perf_counter() - started))
-        return best
-
-    @torch.no_grad()
-    def one_more(t):
-        """The time of the token after t others, which are in the cache beforehand. Each run appends one more."""
-        cache, new = long.new_cache(1), text[:, t : t + 1]
-        long(text[:, :t], cache)
-        return {"without a cache": quickest_ms(lambda: long(text[:, : t + 1])),
-                "with a cache": quickest_ms(lambda: long(new, cache), runs=40)}  # so short that one pause would hit eight
-
-    long, text = CachedWriter(100, max_len=2100).eval(), torch.randint(100, (1, 2100))
-    times = {t: one_more(t) for t in (64, 128, 256, 512, 1024, 2048)}
-    figures.decoding.one_more(times)
-    rise, flat = (times[2048][name] / times[64][name] for name in times[64])
-    gain = times[2048]["without a cache"] / times[2048]["with a cache"]
-    assert gain > 5 and rise > 3 * flat
-
-# %% [markdown]
-# Without a cache all tokens go through the layers again. With a cache one token does, and only attention has more to read:
-# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast. Here is an answer on a time line: a prompt of
-# 256 tokens, then 32 new ones.
-
-# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
-if passed(KVCache) and passed(generate_cached):
-    cache = long.new_cache(1)
-    prefill = quickest_ms(lambda: long(text[:, :256], long.new_cache(1)))
-    with torch.no_grad():
-        long(text[:, :256], cache)
-    answer = {"without a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, :t])) for t in range(257, 288)],
-              "with a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, t : t + 1], cache)) for t in range(256, 287)]}
-    figures.decoding.timeline(answer, prompt=256)
-    assert sum(answer["without a cache"]) > 2 * sum(answer["with a cache"])
-
-# %% [markdown]
-# The first token costs the same both ways, since the prompt has to be read once: the **time to first token**. This is the
-# pause before an answer in a chat.
+# The text is the same.
 #
 # ## Break it on purpose
 #
@@ -566,6 +519,56 @@ if passed(KVCache) and passed(generate_cached):
 
 # %% [markdown]
 # Published code has had both errors (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
+#
+# ## The pause before an answer
+#
+# Your model ends at 64 tokens, so a random one with 2,100 positions shows how long *one more token* takes.
+
+# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
+if passed(KVCache) and passed(generate_cached):
+    @torch.no_grad()
+    def quickest_ms(run, runs=8, best=math.inf):
+        """Milliseconds that a function takes, the quickest of several runs: other programs only ever make it slower."""
+        for _ in range(runs):
+            started = time.perf_counter()
+            run()
+            best = min(best, 1000 * (time.perf_counter() - started))
+        return best
+
+    @torch.no_grad()
+    def one_more(t):
+        """The time of the token after t others, which are in the cache beforehand. Each run appends one more."""
+        cache, new = long.new_cache(1), text[:, t : t + 1]
+        long(text[:, :t], cache)
+        return {"without a cache": quickest_ms(lambda: long(text[:, : t + 1])),
+                "with a cache": quickest_ms(lambda: long(new, cache), runs=40)}  # so short that one pause would hit eight
+
+    long, text = CachedWriter(100, max_len=2100).eval(), torch.randint(100, (1, 2100))
+    times = {t: one_more(t) for t in (64, 128, 256, 512, 1024, 2048)}
+    figures.decoding.one_more(times)
+    rise, flat = (times[2048][name] / times[64][name] for name in times[64])
+    gain = times[2048]["without a cache"] / times[2048]["with a cache"]
+    assert gain > 5 and rise > 3 * flat
+
+# %% [markdown]
+# Without a cache all tokens go through the layers again. With a cache one token does, and only attention has more to read:
+# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast. Here is an answer on a time line: a prompt of
+# 256 tokens, then 32 new ones.
+
+# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
+if passed(KVCache) and passed(generate_cached):
+    cache = long.new_cache(1)
+    prefill = quickest_ms(lambda: long(text[:, :256], long.new_cache(1)))
+    with torch.no_grad():
+        long(text[:, :256], cache)
+    answer = {"without a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, :t])) for t in range(257, 288)],
+              "with a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, t : t + 1], cache)) for t in range(256, 287)]}
+    figures.decoding.timeline(answer, prompt=256)
+    assert sum(answer["without a cache"]) > 2 * sum(answer["with a cache"])
+
+# %% [markdown]
+# The first token costs the same both ways, since the prompt has to be read once: the **time to first token**. This is the
+# pause before an answer in a chat.
 
 # %% [markdown]
 # ## Further: windows and sinks

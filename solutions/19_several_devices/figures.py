@@ -1,8 +1,8 @@
-"""Figures of lesson 19: heads over two ranks, chunks on their way around the ring, and who waits in a causal ring."""
+"""Figures of lesson 19: heads over two ranks, chunks on their way around the ring, what each process holds, who waits in a causal ring."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,31 @@ def _work(pieces: Sequence[Sequence[int]]) -> np.ndarray:
             pairs = sum(1.0 if key < query else 0.5 if key == query else 0.0 for query in pieces[rank] for key in keys)
             work[rank, step] = pairs / each**2
     return work
+
+
+def skyline(peaks: Mapping[int, float]) -> None:
+    """MiB that each process holds at its peak, a tower for each process. peaks: by the number of processes that share the text."""
+    fig, (ax,) = panels(1, width=8.4, height=3.5)
+    left, ticks, most = 0.0, [], max(peaks.values())
+    for (processes, mib), colour in zip(peaks.items(), ("vermillion", "orange", "blue", "green"), strict=False):
+        width = processes * 1.12 - 0.12
+        for one in range(processes):
+            ax.bar(left + one * 1.12 + 0.5, mib, width=1.0, color=COLOURS[colour])
+        said = f"{mib:.0f} MiB" if processes == 1 else f"{mib:.0f} MiB each"
+        ax.text(left + width / 2, mib + 0.02 * most, said, ha="center", va="bottom", fontsize=10)
+        ticks.append((left + width / 2, "1 process" if processes == 1 else f"{processes} processes"))
+        left += width + 1.0
+    ax.set_xticks([at for at, _ in ticks], [name for _, name in ticks])
+    ax.set(ylabel="MiB beside the inputs, at the peak", ylim=(0, 1.12 * most), xlim=(-0.6, left - 0.4))
+    ax.grid(visible=False, axis="x")
+    last = max(peaks)
+    ax.set_title(
+        f"The same output; each of {last} processes holds {peaks[last] / peaks[1]:.0%} of what one alone would"
+    )
+    told = "; ".join(f"{processes}: {mib:.0f} MiB each" for processes, mib in peaks.items())
+    show(
+        fig, alt=f"Towers, one a process, as high as what it holds at its peak. Processes that share the text: {told}."
+    )
 
 
 def _bar(ax: Any, left: float, row: int, width: float, colour: str, label: str, **look: Any) -> None:

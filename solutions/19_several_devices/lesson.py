@@ -531,6 +531,7 @@ if passed(ring_attention) and dist.is_available():
         held = 2 * text[1].nbytes // n
         print(f"{n:9} {held / 2**20:14.1f} MiB {peaks[n] / 2**20:16.1f} MiB {sent[0] / 2**20:10.1f} MiB   {gap:.0e}")
         assert gap < 5e-6 and sent == ((n - 1) * held,) * n
+    figures.several_devices.skyline({n: peak / 2**20 for n, peak in peaks.items()})
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
@@ -538,9 +539,6 @@ if passed(ring_attention) and dist.is_available():
 # {{ 98 / 16:.0f; it < 80 }} of a block's 98 GB. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
 # {{ 96 * (10**6 // 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
 # {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each.
-#
-# All this was the forward pass. In the backward pass the cut by heads needs one more all-reduce, of the gradient of x (Shoeybi et al.
-# 2019, section 3). In the ring the gradients of keys and values travel with these: twice as much in each exchange.
 
 # %% [markdown]
 # ## Further: when sending costs no time
@@ -683,7 +681,10 @@ assert balanced == 2
 # - Tensor parallelism also cuts the feed-forward network: its first matrix so that each rank has some hidden numbers, its second so that
 #   the parts add up, again with one all-reduce (Shoeybi et al. 2019, section 3).
 #
-# Large models use several of them at once. Llama 3's largest model was trained on 16,384 GPUs with tensor, context, pipeline and data
+# All this was the forward pass. In the backward pass the cut by heads needs one more all-reduce, of the gradient of x (Shoeybi et al.
+# 2019, section 3). In the ring the gradients of keys and values travel with these: twice as much in each exchange.
+#
+# Large models use several of these cuts at once. Llama 3's largest model was trained on 16,384 GPUs with tensor, context, pipeline and data
 # parallelism together (Llama Team 2024, section 3.3.2).
 
 # %% [markdown]
