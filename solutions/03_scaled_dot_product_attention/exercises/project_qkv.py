@@ -83,15 +83,12 @@ class project_qkv:
     )
 
     mistakes = {
-        "AB1": mistake(
+        "AB1": (
             all_three("x @ {}.T"),
             all_three("np.inner(x, {})"),
             all_three("x.dot({}.T)"),
             all_three("np.einsum('...d,ed->...e', x, {})"),
             *(patch(f"x @ {w}", f"x @ {w}.T") for w in ("w_q", "w_k", "w_v")),
-            says="The weights were transposed (by `w.T`, `np.inner` or the letters of einsum); use them as they are, in `x @ w`.",
-            why="""The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way
-            round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right.""",
         ),
         "AB2": mistake(
             patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),

@@ -39,7 +39,7 @@ class causal_mask:
             why="""Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle:
             `tril`. With `triu` the first token sees everything and the last only itself.""",
         ),
-        "MA2": mistake(
+        "MA2": (
             *(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(
                 "return torch",
@@ -47,18 +47,11 @@ class causal_mask:
                 "t_k - t_q)",
                 "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)",
             ),
-            says="The mask holds numbers; a boolean one is asked for, True where attention is allowed.",
-            why="""Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another
-            convention. A boolean mask has one meaning only and works with `masked_fill` and `where`.""",
         ),
-        "MA20": mistake(
+        "MA20": (
             patch("t_k - t_q)", "t_k - t_q).mT"),
             patch("ones(t_q, t_k", "ones(t_k, t_q"),
             patch("ones(t_q", "ones(t_k", "diagonal=t_k - t_q", "diagonal=0"),
-            says="The mask's rows do not belong to the queries; row i should belong to query i, column j to key j: shape (t_q, t_k).",
-            why="""Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query
-            its future, and a mask for fewer queries than keys has the wrong shape. The queries are the last t_q of the t_k
-            positions, so of a triangle of t_k rows only the last t_q are wanted.""",
         ),
         "MA27": mistake(
             patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),

@@ -308,7 +308,7 @@ class MultiHeadAttention:
             )
             for added in ("sum", "mean")
         ),
-        "MU21": mistake(
+        "MU21": (
             patch(
                 f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}",
                 f"""{SOFTMAX}
@@ -316,13 +316,6 @@ class MultiHeadAttention:
             weights = weights * mask
             weights = weights / weights.sum(dim=-1, keepdim=True)""",
             ),
-            says="Hidden weights were set to 0 after softmax, and the others divided by their new sum, which may be 0.",
-            why="""Where all visible scores lie far below a hidden one, softmax gives the hidden key everything and rounds the visible
-            weights to 0. Their sum is then 0, and 0 / 0 is NaN. A softmax by hand that subtracts a maximum taken over the hidden
-            scores as well fails in the same way.
-
-            Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it gives
-            [0.2689, 0.7311, 0].""",
         ),
         "MU43": mistake(
             patch("if mask is not None:", "if mask is not None and self.training:"),

@@ -141,7 +141,7 @@ class TransformerBlock:
     )
 
     mistakes = {
-        "CM21": mistake(
+        "CM21": (
             patch(
                 "x + self.attn(self.ln1(x))",
                 "self.ln1(x + self.attn(x))",
@@ -150,28 +150,15 @@ class TransformerBlock:
             ),
             patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
-            says="""A normalization acts behind a sum (post-norm), a branch, or the whole block; it should act on what goes into
-            each branch, alone.""",
-            why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
-            output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3). With x +
-            ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by ln1. A
-            single LayerNorm comes after the last block, and belongs to the model (lesson 10).""",
         ),
-        "CM22": mistake(
-            patch("x + self.attn", "self.attn"),
-            patch("x + self.mlp", "self.mlp"),
-            says="A residual connection is missing: x + attn(…), and then x + mlp(…), were asked for.",
-            why="""Without the sum around attention a token keeps only what it gathered; without the one around mlp, what was
-            gathered survives only if the network passes it on. With attention and mlp at zero the block should still pass x on. Where
-            both sums are missing in a deep stack, the gradient vanishes.""",
-        ),
+        "CM22": (patch("x + self.attn", "self.attn"), patch("x + self.mlp", "self.mlp")),
         "CM24": mistake(
             patch("self.ln2(x)", "self.ln1(x)"),
             patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
             says="One normalization was used for both branches; mlp should have its own, ln2.",
             why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it.",
         ),
-        "CM25": mistake(
+        "CM25": (
             patch(
                 ATTEND,
                 "x = self.ln1(x)\n        x = x + self.attn(x)",
@@ -180,8 +167,6 @@ class TransformerBlock:
             ),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
-            says="The residual connection carries the normalized x; it should carry x itself.",
-            why="Overwriting x by ln1(x) puts a normalization into the residual stream, which should stay free of any.",
         ),
         "CM26": mistake(
             patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
@@ -209,13 +194,9 @@ class TransformerBlock:
             says="A normalization is made and not used: attention should read ln1(x), and mlp ln2(x).",
             why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax.",
         ),
-        "CM35": mistake(
+        "CM35": (
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             patch(THINK, "x += self.mlp(self.ln2(x))\n        return x"),
-            says="`x += …` changes a tensor in place, the caller's x or one that the backward pass needs: write x = x + ….",
-            why="""Before anything was added, x is the tensor that the caller passed: it changes with `+=`, and where it is a leaf
-            that requires grad, torch refuses. The second normalization has kept its x to compute the gradient later. After `+=` torch
-            finds another version of it at `backward()` and refuses; without gradients nothing shows.""",
         ),
         "CM37": mistake(
             *(ways[0] for ways in mistakes_of(CausalMultiHeadAttention, *IN_ATTENTION).values()),

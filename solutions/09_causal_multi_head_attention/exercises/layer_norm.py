@@ -146,13 +146,10 @@ class layer_norm:
             why="""y = x̂ · weight + bias. The other order multiplies the shift as well, and weights that somebody else
             has trained then mean something else.""",
         ),
-        "LN11": mistake(
+        "LN11": (
             patch(MEAN, "mean = x.mean(dim=-1)"),
             patch(VARIANCE, "variance = ((x - mean) ** 2).mean(dim=-1)"),
             patch(MEAN, "mean = x.mean(dim=-1)", VARIANCE, "variance = x.var(dim=-1, correction=0, keepdim=True)"),
-            says="A mean lost its axis, so that it lines up with the features: keep the axis with `keepdim=True`.",
-            why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an
-            error, but where the lengths happen to fit, a wrong result without any warning.""",
         ),
         "LN12": mistake(
             patch("variance + eps)", "variance.detach() + eps)"),

@@ -121,19 +121,8 @@ class generate:
             says="The model writes in training mode: call model.eval() before it is asked.",
             why="With dropout on, every prediction misses a share of the weights. The text becomes worse, and two greedy runs differ.",
         ),
-        "CM42": mistake(
-            patch("model.train(was_training)", "pass"),
-            patch("model.train(was_training)", "model.train()"),
-            says="After the call the model is in another mode than before; it should be as the caller had set it.",
-            why="""A sample drawn in the middle of training then switches dropout off for all that follows, and `model.train()`
-            switches it on in a model that was not training. Nothing reports it. What has to change the mode saves the flag first,
-            `model.training`, and puts it back; a training step has no need to change it, since the loop around it decides.""",
-        ),
-        "CM43": mistake(
-            patch("torch.no_grad()", "torch.enable_grad()"),
-            says="A graph is built for every token: put the loop under torch.no_grad().",
-            why="A text is never differentiated. With the graph each step keeps all its activations as long as its logits live.",
-        ),
+        "CM42": (patch("model.train(was_training)", "pass"), patch("model.train(was_training)", "model.train()")),
+        "CM43": (patch("torch.no_grad()", "torch.enable_grad()"),),
         "CM44": mistake(
             patch(", generator=generator", ""),
             says="The generator is not used: the ids come from torch's global random numbers.",
@@ -159,11 +148,7 @@ class generate:
             says="The likeliest token was taken at every temperature; above 0 the tokens should be drawn.",
             why="Greedy text runs into loops, since the same context always continues in the same way.",
         ),
-        "CM50": mistake(
-            patch("[:, -1]", "[:, 0]"),
-            says="The logits of the first position were used; take those of the last, which knows the whole context.",
-            why="Position t predicts the token after t. Only the last one predicts a token that is not there yet.",
-        ),
+        "CM50": (patch("[:, -1]", "[:, 0]"),),
         "CM51": mistake(
             patch("ids[:, -max_len:]", "ids"),
             patch(
@@ -198,14 +183,10 @@ class generate:
             two calls. One token fewer wastes a position, and one more is more than the model has positions for. At max_len = 1 the
             slice `-max_len + 1:` is `0:`, the whole text.""",
         ),
-        "CM54": mistake(
+        "CM54": (
             patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
             patch("return ids", "return ids[:, -max_len:]"),
             patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
-            says="""A part of the text is missing from what came back; the given ids and all new ones are asked for, (B, T +
-            max_new_tokens).""",
-            why="""Keep two things apart: the text, which grows and is returned, and the context, which slides along it. Only what is
-            fed to the model should be cut to the last max_len tokens.""",
         ),
         "CM56": mistake(
             patch("=generator)", "=torch.Generator().manual_seed(0))"),

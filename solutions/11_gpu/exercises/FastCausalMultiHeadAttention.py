@@ -238,11 +238,7 @@ class FastCausalMultiHeadAttention:
         "SD3": scaled("1 / math.sqrt(d_model)"),
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
-        "GP51": mistake(
-            DIVIDED,
-            says="The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
-            why="Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
-        ),
+        "GP51": (DIVIDED,),
         "MU19": (
             patch("self.proj(merged)", "self.proj(merged.detach())"),
             patch("self.proj(merged)", "self.proj(merged).detach()"),

@@ -82,11 +82,7 @@ class attention_flops:
             why="""Queries and keys may differ in number: one query meets a whole cache of keys. q (T_q, d_head) times kᵀ (d_head,
             T_k) and weights (T_q, T_k) times v (T_k, d_head): three sizes each, the same ones, of which the inner one is summed over.""",
         ),
-        "GP16": mistake(
-            patch("t_k * d_head", "t_k * (num_heads * d_head)"),
-            says="The heads were counted twice: d_head is the width of one head, not of the model.",
-            why="d_model is num_heads · d_head. With the heads already in the product, the width is d_head.",
-        ),
+        "GP16": (patch("t_k * d_head", "t_k * (num_heads * d_head)"),),
         "GP17": mistake(
             patch(" // 2 if causal else total", ""),
             patch("if causal", "if not causal"),

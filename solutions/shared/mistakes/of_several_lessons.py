@@ -419,4 +419,110 @@ TEXTS = (
         "normalized x comes in a second time.\n\n"
         "Take x = 2 and a part that gives 0.5. The block should go on with 2.5; with x added inside it goes on with 4.5.",
     ),
+    MistakeText(
+        "MU21",
+        "Hidden weights were set to 0 after softmax, and the others divided by their new sum, which may be 0.",
+        "Where all visible scores lie far below a hidden one, softmax gives the hidden key everything and rounds the visible "
+        "weights to 0. Their sum is then 0, and 0 / 0 is NaN. A softmax by hand that subtracts a maximum taken over the hidden "
+        "scores as well fails in the same way.\n\n"
+        "Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it gives "
+        "[0.2689, 0.7311, 0].",
+    ),
+    MistakeText(
+        "AB1",
+        "The weights were transposed (by `w.T`, `np.inner` or the letters of einsum); use them as they are, in `x @ w`.",
+        "The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way round, "
+        "(d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right.",
+    ),
+    MistakeText(
+        "FF4",
+        "A NaN went unnoticed: `NaN > 1e-6` is False; ask whether all differences are small, or for NaN by name.",
+        "Every comparison with NaN is False. `not (difference <= 1e-6).all()` is True for NaN, and `(difference > 1e-6).any()` is "
+        "not.",
+    ),
+    MistakeText(
+        "BY15",
+        "A float came back; a whole number of bytes is expected.",
+        "Every factor is whole, and a float is exact up to 2⁵³ only.",
+    ),
+    MistakeText(
+        "GP16",
+        "The heads were counted twice: d_head is the width of one head, not of the model.",
+        "d_model is num_heads · d_head. With the heads already in the product, the width is d_head.",
+    ),
+    MistakeText(
+        "CM50",
+        "The logits of the first position were used; take those of the last, which knows the whole context.",
+        "Position t predicts the token after t. Only the last one predicts a token that is not there yet.",
+    ),
+    MistakeText(
+        "CM43",
+        "A graph is built for every token: put the loop under torch.no_grad().",
+        "A text is never differentiated. With the graph each step keeps all its activations as long as its logits live.",
+    ),
+    MistakeText(
+        "CM42",
+        "After the call the model is in another mode than before; it should be as the caller had set it.",
+        "A sample drawn in the middle of training then switches dropout off for all that follows, and `model.train()` switches it "
+        "on in a model that was not training. Nothing reports it. What has to change the mode saves the flag first, "
+        "`model.training`, and puts it back; a training step has no need to change it, since the loop around it decides.",
+    ),
+    MistakeText(
+        "CM54",
+        "A part of the text is missing from what came back; the given ids and all new ones are asked for, (B, T + max_new_tokens).",
+        "Keep two things apart: the text, which grows and is returned, and the context, which slides along it. Only what is fed to "
+        "the model should be cut to the last max_len tokens.",
+    ),
+    MistakeText(
+        "MA2",
+        "The mask holds numbers; a boolean one is asked for, True where attention is allowed.",
+        "Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another convention. A"
+        " boolean mask has one meaning only and works with `masked_fill` and `where`.",
+    ),
+    MistakeText(
+        "MA20",
+        "The mask's rows do not belong to the queries; row i should belong to query i, column j to key j: shape (t_q, t_k).",
+        "Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query its future, and a "
+        "mask for fewer queries than keys has the wrong shape. The queries are the last t_q of the t_k positions, so of a triangle "
+        "of t_k rows only the last t_q are wanted.",
+    ),
+    MistakeText(
+        "LN11",
+        "A mean lost its axis, so that it lines up with the features: keep the axis with `keepdim=True`.",
+        "The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error, but "
+        "where the lengths happen to fit, a wrong result without any warning.",
+    ),
+    MistakeText(
+        "GP51",
+        "The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
+        "Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
+    ),
+    MistakeText(
+        "CM21",
+        "A normalization acts behind a sum (post-norm), a branch, or the whole block; it should act on what goes into each branch, "
+        "alone.",
+        "Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the output on "
+        "which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3). With x + ln1(attn(x)) "
+        "attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by ln1. A single "
+        "LayerNorm comes after the last block, and belongs to the model (lesson 10).",
+    ),
+    MistakeText(
+        "CM22",
+        "A residual connection is missing: x + attn(…), and then x + mlp(…), were asked for.",
+        "Without the sum around attention a token keeps only what it gathered; without the one around mlp, what was gathered "
+        "survives only if the network passes it on. With attention and mlp at zero the block should still pass x on. Where both "
+        "sums are missing in a deep stack, the gradient vanishes.",
+    ),
+    MistakeText(
+        "CM25",
+        "The residual connection carries the normalized x; it should carry x itself.",
+        "Overwriting x by ln1(x) puts a normalization into the residual stream, which should stay free of any.",
+    ),
+    MistakeText(
+        "CM35",
+        "`x += …` changes a tensor in place, the caller's x or one that the backward pass needs: write x = x + ….",
+        "Before anything was added, x is the tensor that the caller passed: it changes with `+=`, and where it is a leaf that "
+        "requires grad, torch refuses. The second normalization has kept its x to compute the gradient later. After `+=` torch "
+        "finds another version of it at `backward()` and refuses; without gradients nothing shows.",
+    ),
 )
