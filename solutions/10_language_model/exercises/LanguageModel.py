@@ -224,8 +224,8 @@ class LanguageModel:
             patch(PLACES, "self.position(ids.clamp_max(self.max_len - 1))"),
             patch(PLACES, "self.position.weight[-ids.shape[1]:]"),
             patch(PLACES, "self.position(torch.arange(self.max_len - ids.shape[1], self.max_len, device=ids.device))"),
-            says="""position was looked up by the rows of the batch, by the ids, or from its end; it should be by the tokens'
-            places, 0 … T − 1.""",
+            says="""position was looked up by the rows of the batch, by the ids, or from its end; it should be looked up by the
+            tokens' places, 0 … T − 1.""",
             why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same embedding. A
             place that follows from the id adds nothing to what the token embedding says. The last T rows of the table are another
             part of it for every length: the first token would stand at position max_len − T.""",
