@@ -42,6 +42,15 @@ def test_every_mistake_has_a_text():
     assert not wrong
 
 
+@pytest.mark.parametrize("name", open_course().lessons())
+def test_a_lesson_has_the_texts_of_its_mistakes_also_where_it_is_handed_out_alone(name):
+    texts = {*open_course().shared_texts(), *(text.id for text in open_course().lesson(name).texts)}
+    ids = {
+        id for one in open_course().lesson(name).exercises for mistake in one.mistakes for id in mistake.id.split("+")
+    }
+    assert ids <= texts, f"{sorted(ids - texts)}: their texts belong into solutions/shared/mistakes/"
+
+
 def test_unknown_names_raise_key_error():
     for find in (open_course().lesson_of, open_course().exercise, open_course().mistake_text):
         with pytest.raises(KeyError):

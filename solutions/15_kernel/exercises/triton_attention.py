@@ -85,6 +85,7 @@ LONG = (
     ("long", "20 queries, 75 keys", (1, 1, 20, 75, 16), False),
     ("long causal", "causal, 70 positions", (1, 1, 70, 70, 16), True),
     ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
+    ("one key before", "causal, the queries are the last 64 of 65 positions", (1, 1, 64, 65, 16), True),
     ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
     ("two after many", "causal, two queries after 148 keys", (1, 1, 2, 150, 16), True),
