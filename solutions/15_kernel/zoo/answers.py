@@ -601,6 +601,58 @@ def triton_attention(q, k, v, causal=False):
 
 _SKIP = "end = tl.minimum((start_m + 1) * BLOCK_M + Tk - Tq, Tk)"
 ATTENTION_WRONG = [
+    # the last visible key is left out where it is the first of a tile
+    (
+        None,
+        """
+@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    top = tl.program_id(0) * QUERIES
+    head = tl.program_id(1)
+    rows = top + tl.arange(0, QUERIES)
+    d = tl.arange(0, D)
+    q_ptrs = q + (head * t_q + rows[:, None]) * D + d[None, :]
+    q_tile = tl.load(q_ptrs, mask=rows[:, None] < t_q, other=0.0)
+    m = tl.full((QUERIES,), -float("inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    acc = tl.zeros((QUERIES, D), tl.float32)
+    visible = t_k
+    if CAUSAL:
+        last_row = top + QUERIES - 1
+        visible = tl.minimum(t_k, last_row + t_k - t_q)
+    for left in range(0, visible, KEYS):
+        cols = left + tl.arange(0, KEYS)
+        kv = (head * t_k + cols[:, None]) * D + d[None, :]
+        k_tile = tl.load(k + kv, mask=cols[:, None] < t_k, other=0.0)
+        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
+        ok = cols[None, :] < t_k
+        if CAUSAL:
+            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
+        s = tl.where(ok, s, -float("inf"))
+        m_new = tl.maximum(m, tl.max(s, axis=1))
+        safe = tl.where(m_new == -float("inf"), 0.0, m_new)
+        alpha = tl.exp(m - safe)
+        p = tl.exp(s - safe[:, None])
+        l = l * alpha + tl.sum(p, axis=1)
+        v_tile = tl.load(v + kv, mask=cols[:, None] < t_k, other=0.0)
+        acc = acc * alpha[:, None] + tl.dot(p.to(v_tile.dtype), v_tile, input_precision="ieee")
+        m = m_new
+    tl.store(out + (head * t_q + rows[:, None]) * D + d[None, :], acc / l[:, None], mask=rows[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    batch, heads, t_q, d = q.shape
+    t_k = k.shape[-2]
+    out = torch.empty_like(q)
+    QUERIES, KEYS = 64, 32
+    attention_kernel[(triton.cdiv(t_q, QUERIES), batch * heads)](
+        q, k, v, out, t_q, t_k, d**-0.5, CAUSAL=causal, D=d, QUERIES=QUERIES, KEYS=KEYS
+    )
+    return out
+""",
+    ),
     ("SD1", _ATTENTION.replace(" * sm_scale", "")),
     ("SD2", _ATTENTION.replace("D ** -0.5", "1 / D")),
     ("MK13", _ATTENTION.replace("if IS_CAUSAL:\n            qk", "if False:\n            qk")),
@@ -765,62 +817,7 @@ def triton_attention(q, k, v, causal=False):
 RIGHT = {
     "triton_add": [*ADD_RIGHT, ADD_BY_DESCRIPTORS],
     "triton_softmax": SOFTMAX_RIGHT,
-    "triton_attention": [
-        # the last visible key is left out where it is the first of a tile
-        (
-            None,
-            """
-@triton.jit
-def attention_kernel(
-    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
-):
-    top = tl.program_id(0) * QUERIES
-    head = tl.program_id(1)
-    rows = top + tl.arange(0, QUERIES)
-    d = tl.arange(0, D)
-    q_ptrs = q + (head * t_q + rows[:, None]) * D + d[None, :]
-    q_tile = tl.load(q_ptrs, mask=rows[:, None] < t_q, other=0.0)
-    m = tl.full((QUERIES,), -float("inf"), tl.float32)
-    l = tl.zeros((QUERIES,), tl.float32)
-    acc = tl.zeros((QUERIES, D), tl.float32)
-    visible = t_k
-    if CAUSAL:
-        last_row = top + QUERIES - 1
-        visible = tl.minimum(t_k, last_row + t_k - t_q)
-    for left in range(0, visible, KEYS):
-        cols = left + tl.arange(0, KEYS)
-        kv = (head * t_k + cols[:, None]) * D + d[None, :]
-        k_tile = tl.load(k + kv, mask=cols[:, None] < t_k, other=0.0)
-        s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
-        ok = cols[None, :] < t_k
-        if CAUSAL:
-            ok = ok & (cols[None, :] <= rows[:, None] + t_k - t_q)
-        s = tl.where(ok, s, -float("inf"))
-        m_new = tl.maximum(m, tl.max(s, axis=1))
-        safe = tl.where(m_new == -float("inf"), 0.0, m_new)
-        alpha = tl.exp(m - safe)
-        p = tl.exp(s - safe[:, None])
-        l = l * alpha + tl.sum(p, axis=1)
-        v_tile = tl.load(v + kv, mask=cols[:, None] < t_k, other=0.0)
-        acc = acc * alpha[:, None] + tl.dot(p.to(v_tile.dtype), v_tile, input_precision="ieee")
-        m = m_new
-    tl.store(out + (head * t_q + rows[:, None]) * D + d[None, :], acc / l[:, None], mask=rows[:, None] < t_q)
-
-
-def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    batch, heads, t_q, d = q.shape
-    t_k = k.shape[-2]
-    out = torch.empty_like(q)
-    QUERIES, KEYS = 64, 32
-    attention_kernel[(triton.cdiv(t_q, QUERIES), batch * heads)](
-        q, k, v, out, t_q, t_k, d**-0.5, CAUSAL=causal, D=d, QUERIES=QUERIES, KEYS=KEYS
-    )
-    return out
-""",
-        ),
-        *ATTENTION_RIGHT,
-        ATTENTION_BY_DESCRIPTORS,
-    ],
+    "triton_attention": [*ATTENTION_RIGHT, ATTENTION_BY_DESCRIPTORS],
 }
 WRONG = {"triton_add": ADD_WRONG, "triton_softmax": SOFTMAX_WRONG, "triton_attention": ATTENTION_WRONG}
 
