@@ -91,6 +91,12 @@ class row_entropy:
             why="""The perplexity is the number of equal weights that would have the same entropy as the row; the entropy is its logarithm.
             Two equal weights have a perplexity of 2 and an entropy of 0.693 nats.""",
         ),
+        "WS20": mistake(
+            patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
+            says="The entropy was divided by ln n; it is asked for in nats, as it is.",
+            why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
+            name, normalized entropy. In nats two equal weights have 0.693.""",
+        ),
         "AB33": patch("logs = ", "weights = softmax(weights)\n    logs = "),
         "AB8": (
             patch("logs = ", "rows, keys = weights.shape\n    logs = "),

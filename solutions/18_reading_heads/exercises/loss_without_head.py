@@ -314,6 +314,7 @@ class loss_without_head:
         "LH15": mistake(
             patch(LAYERS, "layer < len(model.blocks)"),
             patch(HEADS, "head < attention.num_heads"),
+            patch(LAYERS, "layer < len(model.blocks)", HEADS, "head < attention.num_heads"),
             patch(
                 HEADS,
                 "0 <= head <= attention.num_heads",
