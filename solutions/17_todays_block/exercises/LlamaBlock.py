@@ -150,7 +150,7 @@ class LlamaBlock:
                 "self.mlp(self.mlp_norm(x))",
                 "self.mlp(self.attn_norm(x))",
             ),
-            says="A branch reads the other branch's normalization: attn should read attn_norm(x), and mlp should read mlp_norm(x).",
+            says="A branch has no normalization of its own: attn should read attn_norm(x), mlp mlp_norm(x), and these are two modules.",
             why="""Freshly made both weights are 1, and nothing shows, whether the two changed places or one serves both. Loaded weights
             differ: each norm is trained for the branch that it stands before.""",
         ),
