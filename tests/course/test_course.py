@@ -51,6 +51,10 @@ def test_a_lesson_has_the_texts_of_its_mistakes_also_where_it_is_handed_out_alon
     assert ids <= texts, f"{sorted(ids - texts)}: their texts belong into solutions/shared/mistakes/"
 
 
+def test_a_former_id_leads_to_a_mistake():
+    assert open_course().former_ids and set(open_course().former_ids.values()) <= set(open_course().mistake_ids())
+
+
 def test_unknown_names_raise_key_error():
     for find in (open_course().lesson_of, open_course().exercise, open_course().mistake_text):
         with pytest.raises(KeyError):
