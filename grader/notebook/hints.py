@@ -90,11 +90,11 @@ def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Display
 def _explain_ids(ids: Sequence[str], call: str) -> Display:
     known = {id.upper(): id for id in kernel_course().shared_texts()}
     if not all(id.upper() in known for id in ids):  # only then is every lesson imported
-        ids = kernel_course().mistake_ids()
+        present = kernel_course().mistake_ids()
         former = (
             old for old, now in kernel_course().former_ids.items() if now in ids
         )  # not of lessons that a hand-out left out
-        known = {id.upper(): id for id in (*former, *ids)}
+        known = {id.upper(): id for id in (*former, *present)}
     unknown = next((id for id in ids if id.upper() not in known), None)
     if unknown is not None:
         family = [id for id in known if id.rstrip("0123456789") == unknown.upper().rstrip("0123456789")]  # such as SM
