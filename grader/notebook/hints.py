@@ -91,9 +91,8 @@ def _explain_ids(ids: Sequence[str], call: str) -> Display:
     known = {id.upper(): id for id in kernel_course().shared_texts()}
     if not all(id.upper() in known for id in ids):  # only then is every lesson imported
         present = kernel_course().mistake_ids()
-        former = (
-            old for old, now in kernel_course().former_ids.items() if now in ids
-        )  # not of lessons that a hand-out left out
+        # A hand-out may lack the lesson of a mistake that a former id leads to.
+        former = (old for old, now in kernel_course().former_ids.items() if now in present)
         known = {id.upper(): id for id in (*former, *present)}
     unknown = next((id for id in ids if id.upper() not in known), None)
     if unknown is not None:
