@@ -194,7 +194,10 @@ def test_a_mistake_is_known_by_its_former_id(mine, capsys):
     assert main(["explain", "cr8", "--course", str(mine)]) == 0
     assert capsys.readouterr().out.startswith("CR1: ")
     assert main(["explain", "CR7", "--course", str(mine)]) == 2
-    _with_former_ids(mine, CR8="CR9")  # of a lesson that is not here, as in a hand-out
+
+
+def test_a_former_id_of_a_lesson_that_is_not_here_is_unknown(mine):
+    _with_former_ids(mine, CR8="CR9")  # as in a hand-out
     assert main(["explain", "cr8", "--course", str(mine)]) == 2
 
 
