@@ -305,8 +305,8 @@ figures.kernel.tile(program=1, rows=5, columns=4, block=4)
 #
 # @answer
 #
-# Offset {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six, each of 5 · 4 entries.
-# So the offset is (5 · 5 + 3) · 4 + 1.
+# Offset {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six,
+# each of 5 · 4 entries. So the offset is (5 · 5 + 3) · 4 + 1.
 #
 # @wrong
 #
