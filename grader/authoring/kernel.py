@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -38,7 +39,8 @@ class KernelError(Exception):
 
 
 class Kernel:
-    """A kernel in a scratch folder; use it in `with Kernel(course) as kernel`."""
+    """A kernel in a scratch folder that holds the course's solved notebooks, as a learner's lie beside each other: a lesson may read
+    another's answers. Use it in `with Kernel(course) as kernel`."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
@@ -49,6 +51,8 @@ class Kernel:
 
         self._scratch = tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True)
         folder = Path(self._scratch.name)
+        for solved in filter(Path.is_file, map(self._course.solution_path, self._course.lessons())):
+            shutil.copy(solved, folder)
         # The kernel of this very interpreter, whatever kernelspecs are or are not installed.
         self._manager = KernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
         if os.name == "posix":  # sockets in our own folder: TCP ports may be taken by another kernel that starts now

@@ -68,7 +68,7 @@ def token_influence(curves: Mapping[str, Sequence[Any]]) -> None:
         middle = np.exp(np.log(felt).mean(axis=0))
         ax.plot(range(felt.shape[1]), middle, "o-", markersize=4, color=COLOURS[color], label=name)
         said.append(f"with {name} it rises from {middle[0]:.1e} for token 0 to {middle[-1]:.1e} for the last")
-    ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, felt.shape[1], 3))
+    ax.set(yscale="log", xlabel="token", ylabel="how much the last state\nmoves with this token", xticks=range(0, felt.shape[1], 3))
     ax.set_title("With torch's default weights\nthe last state hardly depends on the first tokens")
     ax.legend(frameon=False, loc="lower right")
     show(
@@ -92,7 +92,7 @@ def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
     for name, scores, style in (("with tanh", np.tanh(summed) @ v, "-"), ("without tanh", summed @ v, "--")):
         weights = 1 / (1 + np.exp(scores[:, 1] - scores[:, 0]))
         ax.plot(parts, weights, style, label=name)
-        said.append(f"{name} it goes from {weights[0]:.2f} over {weights[80]:.2f} to {weights[-1]:.2f}")
+        said.append(f"{name} it goes from {weights[0]:.2f} over {weights[60]:.2f} to {weights[-1]:.2f}")
     ax.set(xlabel="the two numbers of the query, after $W_q$", ylabel="weight of key (1, 1)", ylim=(0, 1))
     ax.set_xticks([-3, 0, 3], ["(0, 3)", "(0, 0)", "(3, 0)"])
     ax.set_title("Without tanh the query has no say")

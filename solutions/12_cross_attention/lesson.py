@@ -6,8 +6,8 @@
 # **Before this lesson:** lesson 03 (queries, keys, weights), lesson 05 (modules and training in PyTorch); for its end,
 # lessons 06, 07 and 09.
 #
-# This lesson is about **cross-attention**: the queries come from one sequence, the keys and values from another. It
-# serves a model that writes one thing while it looks at another. The decoder of a translator looks at the sentence that
+# This lesson is about **cross-attention**: the queries come from one sequence, the keys and values from another. Models use
+# it to write one thing while they look at another. The decoder of a translator looks at the sentence that
 # the encoder has read (Vaswani et al. 2017). A speech recognizer writes words while it looks at sound (Radford et al.
 # 2023). An image generator paints while it looks at the words of a prompt (Rombach et al. 2022).
 #
@@ -52,7 +52,7 @@ from grader.figures import meter
 #
 # @wrong
 #
-# One step leaves about a half, and here two follow.
+# One later step leaves about a half; here there are two.
 
 # %% role="demo" tags=["hide-input"]
 state, states = torch.zeros(1), []
@@ -243,7 +243,7 @@ figures.cross_attention.one_step()
 # query: it gets a score with each key, softmax turns the scores into weights, and the weights blend the keys into the
 # context. State and context together choose the next word. (This is Luong's order. In Bahdanau's decoder the *old* state asks.)
 #
-# `attend` is your function, or None for a translator without attention:
+# `attend` is your function, or None for a translator without attention, whose context never changes:
 
 # %% role="demo"
 def decoder_step(model, last, state, context, keys):
@@ -310,7 +310,7 @@ def train(name, model, draw, steps, rate=1e-2):
 # ## Three French words
 #
 # The next folded cell makes a small **parallel corpus**: sentences in two languages that mean the same. A sentence is a list of one to
-# three noun phrases. Each French word has one English word, but not in the same place, and the adjectives agree with their
+# three noun phrases. Each French word has one English word, but not always in the same place, and the adjectives agree with their
 # noun. The words *la voiture bleue* never stand together in the training. All sentences of a batch are equally long. (Real ones are
 # padded, and masked: lesson 06.)
 
@@ -428,14 +428,14 @@ if passed(additive_attention):
 
 # %% [markdown]
 # For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and for
-# three {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention these are {{ shares["attention"][2]:.0%; it > 0.9 }} and
-# {{ shares["attention"][3]:.0%; it > 0.8 }}. We trained both with five seeds: for three phrases one vector had 41% to 50%, attention
-# 95% to 100%. In four times as many steps one vector learns two phrases (99%), but for three it still has 78% to 85%. Beyond the
-# lengths of the training both get worse. (On real sentences attention held up better: Bahdanau et al., figure 2.)
+# three {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention it gets {{ shares["attention"][2]:.0%; it > 0.9 }} and
+# {{ shares["attention"][3]:.0%; it > 0.8 }}. Over five seeds, one vector had 41% to 50% for three phrases, attention 95% to 100%. In
+# four times as many steps one vector learns two phrases (99%), but for three it still has 78% to 85%. Beyond the lengths of the training
+# both get worse. (On real sentences attention held up better: Bahdanau et al., figure 2.)
 #
 # ## From here to today
 #
-# The Transformer keeps the idea and drops the rest (Vaswani et al. 2017). Keys and values get projections of their own. In training
+# The Transformer keeps encoder, decoder and attention (Vaswani et al. 2017). Keys and values get projections of their own. In training
 # all queries ask at once. And the recurrent networks are gone, which is what the title "Attention is all you need" is about.
 # Cross-attention is lesson 07's module with two inputs. Here one with a single head stands in a small Transformer for the same
 # corpus; `nn.MultiheadAttention` is torch's module of this kind:

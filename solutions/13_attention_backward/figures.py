@@ -62,7 +62,7 @@ def road_back(solved: bool) -> None:
     show(
         fig,
         alt="Boxes: queries and keys lead to scores, scores to weights, weights together with values to the output. Blue arrows run "
-        "forward by S = Q Kᵀ / √d_k, softmax and O = W V. Red arrows run back along each of them, "
+        "forward by S = Q Kᵀ / √d_k, softmax and O = W V. Orange arrows run back along each of them, "
         + (
             f"with the formulas {end}."
             if solved

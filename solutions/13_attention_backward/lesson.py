@@ -60,8 +60,8 @@ grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, plac
 
 # %% [markdown]
 # Attention takes three steps: a product, a softmax, a product. **Backpropagation** goes through them in reverse, from dO on. At each
-# step it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? Below you
-# derive three of these:
+# step it asks: given the gradient of what came out (the **upstream gradient**), what is the gradient of what went in? We derive dV
+# and dW; the others are yours:
 
 # %% role="demo"
 figures.attention_backward.road_back(solved=False)
@@ -168,7 +168,7 @@ gained = softmax(row + [0.01, 0, 0]) - softmax(row)
 print("what each weight gains, divided by the step:", (gained / 0.01).round(3))
 
 # %% [markdown]
-# The first weight gains ½ · ½ of the step, and each other loses ½ · ¼. Why? Raise one score $s_j$ of a row with weights *p* by a tiny
+# The first weight gains ½ · ½ of the step, each other loses ½ · ¼. Why? Raise one score $s_j$ of a row with weights *p* by a tiny
 # ε. Its exponential grows by the factor 1 + ε. It is the share $p_j$ of the sum, so the sum grows by the factor $1+εp_j$. Dividing by
 # the larger sum costs every weight the share $εp_j$, to first order: weight *i* loses $εp_jp_i$. Weight *j* alone gains $εp_j$ as
 # well. So we have lesson 04's **Jacobian**:
@@ -516,14 +516,14 @@ if passed(attention_backward) and passed(numerical_gradient):
 # ## Further: descent, with a right gradient and a wrong one
 #
 # What does a step with these gradients change? And would a falling loss have told us that stranger A's gradient is wrong? For anyone
-# who trusts loss curves. First a relative of A's in print, deeplearning4j/libnd4j#440:
+# who trusts loss curves. First a published bug of the same kind as A's, deeplearning4j/libnd4j#440:
 
 # %% role="demo"
 explain("GB5")
 
 # %% [markdown]
-# We move q, k and v of the example one small step against their gradients. Each number x changes by −rate · dx, and this changes the
-# loss by about dx times as much, which is −rate · (dx)². So the gradients also predict how much the loss changes: −rate times the sum
+# We move q, k and v of the example one small step against their gradients. Each number x changes by −rate · dx, and the loss
+# changes by about dx times that: −rate · (dx)². So the gradients also predict how much the loss changes: −rate times the sum
 # of all their squares.
 
 # %% role="payoff" exercise="attention_backward"

@@ -96,7 +96,7 @@ def _main_memory(ax: Any, row: int, column: int, wide: float, ink: str) -> None:
             done, coming = name == "O" and at < row, name == "O" and at >= row
             fill = colour if at == lit or done else "none" if coming else faint
             look = {"linewidth": 1.6, "linestyle": "--", "edgecolor": colour} if coming else {}
-            said = "done" if done else "next" if coming and at == row else ""
+            said = "done" if done else "now" if coming and at == row else ""
             _tile(ax, x, 28.5 - 8.4 * at, 5.8, wide, fill, said, ink, 8.5, **look)
 
 
@@ -209,7 +209,7 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
         every = sorted({t for by_length in taken.values() for t in by_length})
         ax.set_xticks(every, [f"{t:,}" for t in every])
         ax.minorticks_off()
-        ax.set(xlabel="tokens T, as far as a call stays short", ylabel=unit)
+        ax.set(xlabel="tokens T (a curve ends where a call gets slow)", ylabel=unit)
         ax.set_title(what)
         ax.legend(
             frameon=False, fontsize=8.5, loc="lower right", title="slope of the last three points", title_fontsize=8.5

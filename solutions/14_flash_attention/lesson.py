@@ -207,9 +207,10 @@ assert (computed, masked) == (36, 8)
 # causal mask T_k ≥ T_q; without one, T_q > T_k is allowed. Write it without the mask first, check, then add the mask: two `arange`s
 # give a tile's positions. Use `merge_partial` or the loop's update from above.
 #
-# **No tensor that your code makes, masks included, may have T_q · T_k numbers or more for an item and head, and keys are taken tile
-# by tile.** The check watches every tensor and names the line; its texts are several times as long as `block_size`. Skipping tiles of
-# the future is up to you. `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
+# **No tensor that your code makes, masks included, may have T_q · T_k numbers or more per item and head, and keys are taken tile by
+# tile.** The check watches every tensor and names the line; its sequences are several times as long as `block_size`. You may skip
+# tiles of the future; if you don't, such a tile's own maximum is −∞, which needs the same care as in a merge.
+# `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
 def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
@@ -396,7 +397,7 @@ figures.flash_attention.traffic(
 assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t, d, 1024) == once
 
 # %% [markdown]
-# Tiles alone save nothing: with 16 queries a tile, K and V travel so often that lesson 11's three kernels move less. One query at a
+# Tiles alone save nothing: with 16 queries per tile, K and V travel so often that lesson 11's three kernels move less. One query at a
 # time moves {{ traffic(t, d, 1) / three_kernels:.0f; it > 20 }} times as much as these, and tiles of 128 queries and 64 keys
 # {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less. With all queries in one tile we are at lesson 11's best case.
 #
@@ -405,17 +406,13 @@ assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t,
 # numbers each, are read about T · d / M times: the traffic grows like **T² d² / M**. Dao et al. prove this, and that no exact
 # algorithm's traffic grows more slowly for all M from d to T · d (2022, theorem 2, proposition 3). Algorithms designed by such counts
 # are **IO-aware**.
-#
-# Lesson 11 opens with two programs (Dao et al. 2022, figure 2: GPT-2 medium, 64 texts of 1,024 tokens, 16 heads). The standard one moves
-# 40.3 GB, which is {{ 40.3e9 / (64 * 16 * 1024**2 * 2):.0f; 18 < it < 20 }} matrices of T² numbers a head; FlashAttention moves 4.4 GB, or
-# {{ 4.4e9 / (64 * 16 * 1024**2 * 2):.0f; 1.5 < it < 2.5 }}.
 
 # %% [markdown]
 # ## 131,072 tokens
 #
-# Now the length that looked hopeless. In float32 the score matrix of one head would take 64 GiB. The last 1,024 queries look at all keys.
-# Each query is four times the key that it should find, so that this key's score is the largest. A token's value is its own place in
-# the text, in 17 bits. Here are the places that come back:
+# Now the length that looked hopeless. In float32 the score matrix of one head would take 64 GiB. We let the last 1,024 queries look
+# at all keys; their rows alone would take 512 MiB. Each query is four times the key that it should find, so that this key's score
+# is the largest. A token's value is its own place in the text, in 17 bits. Here are the places that come back:
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
@@ -566,12 +563,12 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # %% [markdown]
 # The gradients agree. At 512 tokens eager attention keeps {{ eager_bytes / flash_bytes:.0f; it > 3 }} times as much as your functions, and
 # the ratio about doubles each time T doubles. The price is arithmetic, because the scores are computed twice. (FlashAttention-2's backward
-# pass has the two loops the other way round.)
+# pass has its outer loop over keys.)
 
 # %% [markdown]
 # ## Further: slips that random scores do not find
 #
-# The lines with the factors are easy to get right. Rows without any key are hard, and published libraries have stumbled over them. For
+# Rows without any key are hard to get right, and published libraries have stumbled over them. For
 # anyone who writes such code, or tests it: five slips, and the rows that catch each of them.
 
 # %% [markdown]

@@ -3,9 +3,9 @@
 #
 # **A tile of scores should never leave the chip. Which program can keep it there?**
 #
-# **Before this lesson:** lesson 11 (kernels, memory traffic, the fused operator) and lesson 14 (attention in tiles). A GPU is not needed.
+# **Before this lesson:** lesson 11 (kernels, memory traffic, the fused operator) and lesson 14 (attention in tiles). No GPU is needed.
 #
-# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How many fewer bytes does that move? On a GPU
+# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How much memory traffic does that save? On a GPU
 # each operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this for
 # one causal head with 1,024 tokens of 64 numbers.
 
@@ -69,8 +69,8 @@ for way, count in {"eager attention": eager, "tiles of 64 in PyTorch": tiled}.it
 
 # %% [markdown]
 # The tiles move *more*. Each is a tensor, so every step of the loop writes it to main memory and reads it again. PyTorch's fused operator
-# needs one kernel: a tile of scores is computed, used and forgotten on the chip. No loop over tensors can say that. A program that runs on
-# the GPU itself can, and you now write one, in about thirty lines.
+# needs one kernel: a tile of scores is computed, used and forgotten on the chip. No loop over tensors can express
+# that. A program that runs on the GPU itself can, and you now write one, in about thirty lines.
 #
 # ## The language
 #
@@ -84,7 +84,7 @@ print(figures.kernel.where(triton))
 # ## One kernel, many programs
 #
 # A kernel is started many times at once. Each of these runs is a **program** (or *program instance*), and all together are the
-# **grid**. All programs run the same lines. Each asks for its own number, `tl.program_id(0)`, and finds from that its part of the work.
+# **grid**. All run the same lines. Each asks for its own number, `tl.program_id(0)`, and finds from that its part of the work.
 #
 # That part is a **block**: the entries that a program handles at once. Their number is a power of two. One place of a block is a
 # **lane**.
@@ -177,7 +177,7 @@ def triton_add(x: Tensor, y: Tensor) -> Tensor:
 check(triton_add)
 
 # %% [markdown]
-# ## One row a program: softmax
+# ## One row per program: softmax
 #
 # A matrix lies in memory row after row, so entry (i, j) of a matrix with n columns has the offset i · n + j. The n is a **stride**: how far
 # it is from one row to the next. (`x.stride()` has one for each axis.) Now each program takes a row. Six entries need eight lanes:
@@ -256,14 +256,14 @@ if passed(triton_softmax):
 # %% [markdown]
 # Four bytes are read and four are written. Everything in between happens on the chip. A program's blocks live in **registers**, right
 # beside the arithmetic units, and in **shared memory**, lesson 14's SRAM, where lanes exchange numbers. Triton places them. The rule for us
-# is simple: **only `tl.load` and `tl.store` move anything to or from main memory.** A tile that is never stored never travels. (On a
-# GPU, caches serve many repeated reads.)
+# is simple: **in your code only `tl.load` and `tl.store` move anything to or from main memory.** A tile that is never stored never
+# travels. (Unless registers run out; then the compiler *spills* numbers.)
 #
 # ## Attention as one kernel
 #
 # Lesson 14's outer loop, over tiles of queries, becomes the grid: one program for one tile of queries in one head. The inner loop, over
 # tiles of keys and values, stays a loop in the kernel, and m, l and o stay on the chip until it ends. A causal text of 256 tokens, with 64
-# queries and 32 keys a tile:
+# queries and 32 keys per tile:
 
 # %% role="demo"
 read, tiles = figures.kernel.schedule(256, queries=64, keys=32)
@@ -377,7 +377,7 @@ def attention_kernel(
 
 
 def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    """Exact attention in one kernel, a tile of queries a program. q: (B, H, T_q, d), k, v: (B, H, T_k, d), contiguous.
+    """Exact attention in one kernel, a tile of queries per program. q: (B, H, T_q, d), k, v: (B, H, T_k, d), contiguous.
 
     d: 16, 32, 64 or 128. causal: query i sees key j where j ≤ i + T_k − T_q, and T_k ≥ T_q.
     Returns: (B, H, T_q, d) in q's dtype.
@@ -477,7 +477,7 @@ if passed(triton_attention):
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention) and here.type == "cuda":
-    bench, dtype = figures.gpu, figures.gpu.precision()
+    bench, dtype = figures.gpu, torch.float16
     ways = {
         "eager": lambda q, k, v, hidden: eager_attention(q, k, v, hidden),
         "fused operator": lambda q, k, v, hidden: F.scaled_dot_product_attention(q, k, v, is_causal=True),
@@ -695,7 +695,7 @@ if kernels_run:
 # - A kernel is started as a grid of programs. A program finds its own block from its number.
 # - A pointer has no shape and no end. Offsets say where an entry lies, and a mask which lanes exist, in every load and store.
 # - Reductions count all lanes: choose `other` so that a masked one changes nothing.
-# - Only loads and stores move anything to or from main memory. What a program does not store never leaves the chip.
+# - Only loads and stores move anything to or from main memory; what a program does not store stays on the chip.
 # - The interpreter shows right and wrong, a compiler what a GPU would take, and only a GPU how fast it is.
 #
 # | what | shape, or number |
@@ -719,7 +719,7 @@ if kernels_run:
 #
 # ## Cut for 60 minutes
 #
-# "One kernel, many programs" with `triton_add`, "One row a program" with its prediction, and the two pictures of attention. Show
+# "One kernel, many programs" with `triton_add`, "One row per program" with its prediction, and the two pictures of attention. Show
 # `triton_attention` solved, then "your kernel writes".
 #
 # ## Cut for 90 minutes

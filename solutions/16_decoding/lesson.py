@@ -158,9 +158,7 @@ if passed(cache_bytes):
 # once, too, for 2 operations. So here the **arithmetic intensity** is about 1 operation a byte.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
-# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What
-# helps is to read fewer bytes (8-bit numbers, shared heads), or to use each more often: texts that are written at once
-# share the parameters.
+# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms.
 #
 # ## Allocating the memory once
 #
@@ -518,7 +516,7 @@ if passed(KVCache) and passed(generate_cached):
     assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
 
 # %% [markdown]
-# Published code has had both errors (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
+# Published code has had both errors: positions that restart (Blaizzy/mlx-vlm#1983), and no mask (Mikyx-1/TinyLLM#17).
 #
 # ## The pause before an answer
 #
@@ -541,7 +539,7 @@ if passed(KVCache) and passed(generate_cached):
         cache, new = long.new_cache(1), text[:, t : t + 1]
         long(text[:, :t], cache)
         return {"without a cache": quickest_ms(lambda: long(text[:, : t + 1])),
-                "with a cache": quickest_ms(lambda: long(new, cache), runs=40)}  # so short that one pause would hit eight
+                "with a cache": quickest_ms(lambda: long(new, cache), runs=40)}  # eight runs are over so soon that one pause could hit all
 
     long, text = CachedWriter(100, max_len=2100).eval(), torch.randint(100, (1, 2100))
     times = {t: one_more(t) for t in (64, 128, 256, 512, 1024, 2048)}
@@ -552,8 +550,8 @@ if passed(KVCache) and passed(generate_cached):
 
 # %% [markdown]
 # Without a cache all tokens go through the layers again. With a cache one token does, and only attention has more to read:
-# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast. Here is an answer on a time line: a prompt of
-# 256 tokens, then 32 new ones.
+# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast in this copy. Here is an answer on a time line: a
+# prompt of 256 tokens, then 32 new ones.
 
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
@@ -567,8 +565,8 @@ if passed(KVCache) and passed(generate_cached):
     assert sum(answer["without a cache"]) > 2 * sum(answer["with a cache"])
 
 # %% [markdown]
-# The first token costs the same both ways, since the prompt has to be read once: the **time to first token**. This is the
-# pause before an answer in a chat.
+# The first token is the same call both ways (measured once), since the prompt has to be read in any case: the **time to first
+# token**. This is the pause before an answer in a chat.
 
 # %% [markdown]
 # ## Further: windows and sinks
@@ -726,8 +724,8 @@ if passed(KVCache) and passed(generate_cached):
 # Texts that are written at the same time share the parameters: a step reads them once and uses them once for each text.
 # But each cache serves its own text alone. The next cell continues the count for Llama 2 7B in four cases: one text; 30
 # texts, whose caches just fit beside the parameters into 80 GB; 120 texts, which fit with a quarter of the KV heads; and,
-# for comparison, the prefill of a prompt. It leaves out softmax and everything between the layers, and that `w_k` and `w_v`
-# have fewer parameters where KV heads are shared.
+# for comparison, the prefill of a prompt. The count ignores softmax, everything between the layers, and the fact
+# that `w_k` and `w_v` shrink where KV heads are shared.
 
 # %% role="demo"
 if passed(cache_bytes):

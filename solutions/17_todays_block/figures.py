@@ -185,7 +185,7 @@ def loss_curves(histories: Mapping[str, Sequence[Sequence[float]]], every: int) 
                 label=name if number == 0 else None,
             )
     ax.set(xlabel="step", ylabel="mean squared error")
-    ax.set_title("Learning to multiply, with as many parameters in either network")
+    ax.set_title("Two networks of equal size learn to multiply")
     ax.legend(frameon=False)
     ends = "; ".join(f"{name}: {', '.join(f'{run[-1]:.2g}' for run in runs)}" for name, runs in histories.items())
     show(fig, alt=f"Loss against steps, both networks, a line for each seed. At the end: {ends}.")
@@ -308,7 +308,7 @@ def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[st
     ax.set_yticks(at, list(found))
     ax.set(xlabel=f"probability of “{word}”", xlim=(0, 1.05))
     ax.legend(frameon=False, loc="center right")
-    ax.set_title(f"One mistake still says “{word.strip()}”, after a short text")
+    ax.set_title(f"After a short text, one broken model still says “{word.strip()}”")
     show(
         fig,
         alt=f"Probability of “{word}” for two prompts, {prompts[0]} and {prompts[1]}: "

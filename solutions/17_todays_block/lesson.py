@@ -33,17 +33,17 @@ figures.todays_block.blocks()
 # | part | Transformer 2017, GPT-2 | Llama 2 70B, Llama 3 | why |
 # |---|---|---|---|
 # | normalization | LayerNorm | RMSNorm | no mean needed |
-# | feed-forward network | ReLU, then GELU | SwiGLU | better at the same cost |
-# | positions | added to the tokens | RoPE in each block | relative; no table to outgrow |
+# | feed-forward network | ReLU, then GELU | SwiGLU | slightly better at the same cost |
+# | positions | added to the tokens | RoPE in each block | relative distances; no table |
 # | keys and values | one set per head | KV heads shared | a smaller cache (lesson 16) |
 #
 # (Vaswani et al. 2017, section 3; Radford et al. 2019, section 2.3; Touvron et al. 2023, both papers, section 2.2.)
 #
 # ## A norm that subtracts nothing
 #
-# LayerNorm shifts the mean of a token's numbers to 0, and divides by their spread. Zhang and Sennrich 2019 (section 4) left
-# out the shift. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well
-# with it, and it needs one sum and one parameter vector less.
+# LayerNorm shifts a token's mean to 0, and divides by the spread. Zhang and Sennrich 2019 (section 4) left
+# out the shift. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well,
+# with one sum and one parameter vector less.
 #
 # By hand, for the token (1, 2, 2, 4): the mean of the squares is (1 + 4 + 4 + 16)/4 = 6.25, and its root 2.5. Divided by 2.5
 # the token becomes (0.4, 0.8, 0.8, 1.6). Then each feature is multiplied by its weight, as in LayerNorm.
@@ -141,8 +141,8 @@ figures.todays_block.gates()
 # and 19.6 comes through. At z = −4 it is −4 · 0.018 = −0.07, and −0.36 comes through: nearly closed. Swish and the *gated
 # linear unit* (GLU) together give the name **SwiGLU**.
 #
-# Three matrices cost more than two, so each is narrower: 3 · h · d = 2 · 4 · d² gives a hidden width of h = 8/3 · d. For our
-# model's d_model = 576 that is 1536.
+# Three matrices cost more than two, so each is narrower. The plain network is 4 · d wide; for as many parameters,
+# 3 · h · d = 2 · 4 · d², the gated one is h = 8/3 · d wide. For our model's d_model = 576 that is 1536.
 
 # %% [markdown]
 # @exercise SwiGLU
@@ -440,7 +440,7 @@ print(neighbors_from_halves(rows, num_heads=1).flatten().int().tolist()[:6], "�
 #
 # @answer
 #
-# **A**, with {{ found["rotated in halves"][0]:.2f }}. Within five tokens only 8 of 32 pairs turn by more than 13°, so all seems well.
+# **A**, with {{ found["rotated in halves"][0]:.2f }}. Within five tokens most of the 32 pairs hardly turn, so all seems well.
 # After the longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that
 # shows up late is looked for in the wrong place.
 #

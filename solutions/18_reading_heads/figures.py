@@ -364,7 +364,7 @@ def ablation(losses: Mapping[str, float], before: Any, after: Any) -> None:
     left.set(
         xlim=(0, 1.15 * max(losses.values())),
         xlabel="loss in the second copy (nats a token)",
-        title="What copying costs without them",
+        title="The loss of copying, without these heads",
     )
     before, after = np.asarray(before, float), np.asarray(after, float)
     best = {

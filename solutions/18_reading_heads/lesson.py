@@ -199,7 +199,8 @@ if passed(previous_token_score):
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# A head that looks back shows a diagonal line just below the main one. Which head does this is chance. Now the real model:
+# A head that looks back shows a diagonal line just below the main one. Which head does this is a matter of chance. Now
+# the real model:
 
 # %% role="demo" tags=["hide-input"]
 SENTENCES = (
@@ -229,7 +230,7 @@ if passed(previous_token_score):
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
-# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Where widgets work, browse in layers 5 and 23.
+# The strongest is 16.0, with {{ score[16, 0]:.2f }}.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -251,12 +252,11 @@ if passed(previous_token_score):
 #
 # @answer
 #
-# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: with *Paris*, *seven*, *(* or *Although* in its place, more
-# than half of the weight lies on that token.
+# **C**: {{ sink.mean():.0% }}. With *Paris*, *seven*, *(* or *Although* in its place, it is still more than half.
 #
 # @wrong
 #
-# **B** is what evenly spread weights would give ({{ even:.0%; it < sink.mean() }}). **A** takes weight for importance.
+# **B** is what evenly spread weights would give ({{ even:.0%; it < sink.mean() }}). **A** mistakes weight for importance.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -278,7 +278,7 @@ if passed(previous_token_score):
 # put the rest on a token that every row can see, and give it a short value. This is the **attention sink**
 # (Xiao et al. 2024): weight on the first token mostly says *nothing here*.
 #
-# ## What followed the last time
+# ## What came next last time
 #
 # How can a model go on with a name that it had never met before this text? Elhage et al. (2021) found a head that looks for an
 # earlier occurrence of the *current* token and takes what came **after** it: an **induction head**.
@@ -458,7 +458,7 @@ if passed(induction_score):
 # %% [markdown]
 # On average over 25 exchanges, in five lists, it does: the weight moves. But the *answer* does not follow. The probability of the
 # true next word falls from {{ p_true:.2f }} to {{ p_true_after:.3f }}; the other word gets only {{ p_other_after:.3f }}. The note
-# steers where 17.4 looks. What does 17.4 write? We come back to that.
+# steers where 17.4 looks; what 17.4 writes comes later.
 #
 # ## A model without one of its heads
 #
@@ -635,8 +635,8 @@ if passed(head_contributions):
 # layer, at least {{ without_others.min():.0% }}. Map, attribution and ablation agree, on prompts that had no say in the choice.
 # So we may say: in prompts of this form, 23.4 looks at the country and adds to its capital.
 #
-# The **logit lens** (nostalgebraist 2020) reads the residual stream after each layer, as if the model ended there. At which place
-# is *Paris*? The second number is without 23.4.
+# The **logit lens** (nostalgebraist 2020) reads the residual stream after each layer, as if the model ended there. Where does
+# *Paris* rank? The second number is without 23.4.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -654,9 +654,11 @@ if passed(head_contributions):
         print(f"after layer {layer:2}: {place['whole'][layer]:5,} {place['without'][layer]:5,}")
     (place_22, place_23), without_23 = place["whole"][22:24], place["without"][23]
     assert place["whole"].min() == place["whole"][29] == 1 and without_23 > 0.9 * place_22 > 1500 > 3 * place_23
+    assert place["without"][29] == 1
 
 # %% [markdown]
-# Layer 23 lifts *Paris* from place {{ place_22:,d }} to {{ place_23:,d }}; without 23.4, only to {{ without_23:,d }}.
+# Layer 23 lifts *Paris* from place {{ place_22:,d }} to {{ place_23:,d }}; without 23.4, only to {{ without_23:,d }}. In the end
+# *Paris* is first all the same: other heads know it, too.
 #
 # ## What a head writes
 #
@@ -692,7 +694,8 @@ if passed(head_contributions) and passed(induction_score):
 # %% [markdown]
 # 17.4 finds the word, and adds next to nothing to it: {{ to_word["17.4"]:.2f }} logits. Others write it: 18.6, which finds it, too,
 # adds {{ to_word["18.6"]:.2f }}, and 29.1, which hardly looks there, {{ to_word["29.1"]:.2f }}. All heads together favor the true word
-# over the other by {{ favored[0]:.1f }} logits, after the exchange by {{ abs(favored[1]):.1f }}: neither wins.
+# over the other by {{ favored[0]:.1f }} logits, after the exchange by {{ abs(favored[1]):.1f }}: neither wins. Which
+# other heads know the order, we have not found.
 #
 # ## What is *it*?
 #

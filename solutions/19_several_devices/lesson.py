@@ -49,9 +49,9 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 #
 # ## One program, many ranks
 #
-# Each device has a process of its own, with its own memory, and all run *the same program*. The **world size** N is how many there are.
-# The **rank** of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a tensor that a
-# rank holds is a **shard**.
+# Each device has a process of its own, with its own memory, and all run *the same program*. The **world size** N is the number of
+# processes. The **rank** of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a
+# tensor that a rank holds is a **shard**.
 #
 # A **collective** is an operation in which all ranks take part. Each has to call it, or the others wait.
 #
@@ -61,7 +61,7 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 
 # %% role="demo"
 class Ring:
-    """Stands in for a network. sent: the bytes that each rank has given away."""
+    """Stands in for a network. sent: the bytes that each rank has sent."""
 
     def __init__(self, world_size):
         self.boxes = [queue.SimpleQueue() for _ in range(world_size)]
@@ -192,10 +192,10 @@ check(tensor_parallel_attention)
 #
 # The plain way to a sum: each rank sends its tensor to the N − 1 others.
 #
-# A ring does better. Every rank cuts its tensor into N parts. In a first round the parts travel around the ring, and
-# each rank that a part comes to adds its own numbers. After N − 1 exchanges each rank has one finished part, the sum over all
-# ranks. In a second round the finished parts travel on, until every rank has them all. Two ranks add [1, 2] and [3, 4]: rank 0
-# sends 1, rank 1 sends 4; now rank 0 has 2 + 4 = 6, rank 1 has 3 + 1 = 4, and they exchange these.
+# A ring does better. Every rank cuts its tensor into N parts. In a first round (**reduce-scatter**) the parts travel around the
+# ring, and each rank that a part comes to adds its own numbers. After N − 1 exchanges each rank has one finished part, the sum
+# over all ranks. In a second round (**all-gather**) the finished parts travel on, until every rank has them all. Two ranks add [1,
+# 2] and [3, 4]: rank 0 sends 1, rank 1 sends 4; now rank 0 has 2 + 4 = 6, rank 1 has 3 + 1 = 4, and they exchange these.
 
 # %% [markdown]
 # @predict
@@ -256,8 +256,8 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 # ## Tokens over ranks
 #
 # Heads over ranks cut q, k and v, but every rank still has x and the output of all tokens, and there cannot be more ranks than heads. So
-# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **sequence parallelism**. (PyTorch says *context
-# parallelism*.) LayerNorm, feed-forward network and projections treat each token by itself. Attention cannot: a query has to meet
+# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **context parallelism**, also called
+# *sequence parallelism*. LayerNorm, feed-forward network and projections treat each token by itself. Attention cannot: a query has to meet
 # the keys of all chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
@@ -315,7 +315,7 @@ def merge_partial(a, b):
 # these queries, over the keys of all ranks
 #
 # `exchange(tensors)` gives a tuple of tensors to the next rank and returns the tuple that the rank before gave. Every rank calls it
-# exactly world_size − 1 times. All chunks have one length. Keys are never collected: **no tensor has more than T_local keys for
+# exactly world_size − 1 times. All chunks are equally long. Keys are never collected: **no tensor has more than T_local keys for
 # each item and head.** Scores may be as large as ±10,000, q, k and v stay as they are, what you make
 # lies on their device, and ready-made attention is not allowed.
 
@@ -535,10 +535,11 @@ if passed(ring_attention) and dist.is_available():
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. What has to be *kept* is divided: each of sixteen ranks keeps
-# {{ 98 / 16:.0f; it < 80 }} of a block's 98 GB. A step's scores, (T / N)² a head, still need lesson 14's tiles: for 96 heads they would be
+# The same output, from processes that share no memory. The peak falls faster than 1/N because most of it is a step's scores,
+# (T / N)² per head. What has to be *kept* falls like 1/N: each of sixteen ranks keeps
+# {{ 98 / 16:.0f; it < 80 }} of a block's 98 GB. The scores still need lesson 14's tiles: for 96 heads they would be
 # {{ 96 * (10**6 // 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
-# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each.
+# {{ (350 - 1.3) / 8 + 1.3:.0f; it < 80 }} of GPT-3's 350 GB on each, the uncut embeddings included.
 
 # %% [markdown]
 # ## Further: when sending costs no time
@@ -556,7 +557,7 @@ if passed(ring_attention) and dist.is_available():
 
 # %% role="demo" tags=["nbval-check-output"]
 for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
-    print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
+    print(f"{link}: hidden once each rank has {989e12 / bytes_per_s:6,.0f} tokens or more")
 tokens_each = 10**6 // 16  # our text over sixteen ranks
 
 # %% [markdown]
@@ -694,12 +695,16 @@ assert balanced == 2
 # - Heads meet only in `proj`, a sum over heads: cut the weights by heads, add once. That sends 2(N − 1)/N of the output per rank.
 # - Partial results merge in any order, so keys can come chunk by chunk; positions count in the whole text. That sends (N − 1)/N of the
 #   keys and values.
+#
 # | on one of N ranks | shape |
 # |---|---|
 # | qkv_shard; proj_shard | (3 · d_model / N, d_model); (d_model, d_model / N) |
 # | q, k, v of its chunk | (B, H, T / N, d) |
 # | scores at one step | (B, H, T / N, T / N) |
 # | m, l; o | (B, H, T / N); (B, H, T / N, d) |
+#
+# Here the course ends. It began with three tokens on paper. You have built every part of attention since, trained a model on it, and
+# now computed it on devices none of which could hold it.
 
 # %% [markdown]
 # @teaching

@@ -318,9 +318,10 @@ def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool, 
     coloured = ", ".join(part for part in PARTS if part in lit)
     turns = "softmax turns" if scaled else "which are plain dot products; the division by √d_k and softmax turn"
     pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
+    scores_alone, both = ("", f" ({met})") if weighed else (f" ({met})", "")
     return (
         f"The attention machine for one token, with {'the numbers of the table' if own else 'numbers designed by hand'}. "
         f"The token '{table.asks}' gives a query; every token, "
-        f"itself included, gives a key and a value. Query and keys give scores, {turns} them into weights ({met}), and "
+        f"itself included, gives a key and a value. Query and keys give scores{scores_alone}, {turns} them into weights{both}, and "
         f"the values, each times its weight, add up to the output.{pale}"
     )
