@@ -142,7 +142,7 @@ def one_step() -> None:
         _arrow(ax, (5.2, y), (6.22, 1.65 + 0.25 * (y - 1.65)), "grey")
     ax.text(3.9, 2.48, "softmax", ha="center", va="bottom", fontsize=10, color="#555555")
     ax.plot([0.8, 0.8, 7.5], [0.68, 0.32, 0.32], color=COLOURS["grey"], linewidth=2)
-    _arrow(ax, (7.5, 0.305), (7.5, 1.2), "grey")
+    _arrow(ax, (7.5, 0.32), (7.5, 1.2), "grey")
     ax.text(4.0, 0.4, "the keys themselves are blended", ha="center", va="bottom", fontsize=10, color="#555555")
     blend = " + ".join(f"{weight:.2f} $k_{key}$" for key, weight in enumerate(weights))
     _part(ax, (7.5, 1.65), "context (B, d_h)", blend.replace(" + ", "\n+ ", 0), "vermillion")

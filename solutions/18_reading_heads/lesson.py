@@ -650,8 +650,9 @@ if passed(head_contributions):
         return places
 
     place = measured("lens", lambda: {"whole": lens(), "without": lens([(23, 4)])})
+    print("place of Paris   whole   without 23.4")
     for layer in (5, 22, 23, 25, 27, 28, 29):
-        print(f"after layer {layer:2}: {place['whole'][layer]:5,} {place['without'][layer]:5,}")
+        print(f"after layer {layer:2} {place['whole'][layer]:8,} {place['without'][layer]:14,}")
     (place_22, place_23), without_23 = place["whole"][22:24], place["without"][23]
     assert place["whole"].min() == place["whole"][29] == 1 and without_23 > 0.9 * place_22 > 1500 > 3 * place_23
     assert place["without"][29] == 1
