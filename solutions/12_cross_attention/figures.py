@@ -68,7 +68,12 @@ def token_influence(curves: Mapping[str, Sequence[Any]]) -> None:
         middle = np.exp(np.log(felt).mean(axis=0))
         ax.plot(range(felt.shape[1]), middle, "o-", markersize=4, color=COLOURS[color], label=name)
         said.append(f"with {name} it rises from {middle[0]:.1e} for token 0 to {middle[-1]:.1e} for the last")
-    ax.set(yscale="log", xlabel="token", ylabel="how much the last state\nmoves with this token", xticks=range(0, felt.shape[1], 3))
+    ax.set(
+        yscale="log",
+        xlabel="token",
+        ylabel="how much the last state\nmoves with this token",
+        xticks=range(0, felt.shape[1], 3),
+    )
     ax.set_title("With torch's default weights\nthe last state hardly depends on the first tokens")
     ax.legend(frameon=False, loc="lower right")
     show(

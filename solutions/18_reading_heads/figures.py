@@ -304,7 +304,9 @@ def sinks(weight: Any, length: Any) -> None:
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
     right.text(len(layers) - 0.5, 1.03, "as long as the others", ha="right", fontsize=9)
-    right.set(xlim=left.get_xlim(), ylim=(0, 1.6), xlabel="layer", ylabel="length (others: 1)", title="… whose value is short")
+    right.set(
+        xlim=left.get_xlim(), ylim=(0, 1.6), xlabel="layer", ylabel="length (others: 1)", title="… whose value is short"
+    )
     show(
         fig,
         alt=f"Bars by layer. Weight on the first token: {np.mean(weight):.2f} on average, the least {np.min(weight):.2f} in layer "
