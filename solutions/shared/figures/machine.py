@@ -126,7 +126,7 @@ class _Machine:
             self.text(x, 383, name, self.ink(name), size=11, bold=True)
             if not self.written and self.lit.issuperset(("tokens", name)):
                 self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
-        said = "lesson 01's numbers" if self.written else "numbers designed by hand,\nnot learned"
+        said = "the table's numbers" if self.written else "numbers designed by hand,\nnot learned"
         self.text(_OUTPUT - 24, _TOP, said, _GHOST_INK, size=8.5)
 
     def question(self) -> None:
