@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor
-from grader.course.readings import ContractError, numbers
+from grader.course.readings import IN_PART, ContractError, numbers
 from grader.worker.values import Part
 
 Array = np.ndarray
+Right = Callable[[Case], Array]  # gives the right result of a case
 PROBE = "probes.kernel"
 READ, WRITE, SHARED, LANES = 1, 2, 3, 4  # of a fault, as in probes.py
 FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose, program (3), grid (3)
@@ -38,9 +40,12 @@ def fault(kind: str, sentence: str) -> ContractError:
     return made
 
 
-def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """The result alone. Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none,
-    a sum in float16, and for what a wrapper computes in torch."""
+def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
+    """The result alone; where only some programs ran, what the others would have written is taken to be `right`.
+
+    Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none, a sum in float16, and for
+        what a wrapper computes in torch.
+    """
     at = parts["fault"].array
     if at is not None and at.size:
         raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))))
@@ -64,14 +69,19 @@ def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if not len(grids):
         raise fault("NotLaunched", f"No kernel was launched. `name[grid]({', '.join(case.names)}, …)` launches one.")
     shape = np.shape(case.args[0].array)
-    if result.kind == "tensor" and result.shape == shape:
-        _all_written(np.asarray(numbers(parts["written"]), bool), shape, grids[-1])
-    return {"result": result}
+    if result.kind != "tensor" or result.shape != shape:
+        return {"result": result}
+    written = np.asarray(numbers(parts["written"]), bool)
+    if right is None or not numbers(parts["left_out"], ()) or written.size != np.prod(shape):
+        _all_written(written, shape, grids[-1])
+        return {"result": result}
+    whole = np.where(written.reshape(shape), numbers(result), right(case)).astype(numbers(result).dtype)
+    return {"result": replace(result, array=whole), IN_PART: Part("none")}
 
 
-def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+def gpu_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
     """As `kernel_result`. Raises: ContractError for what the interpreter lets pass, and a GPU's compiler does not."""
-    found = kernel_result(case, parts)
+    found = kernel_result(case, parts, right)
     foreign = parts["foreign"].text.split()
     if foreign:
         raise fault(
@@ -93,7 +103,7 @@ def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """As `gpu_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
     none of its queries may see, and where the wrapper makes room for all scores."""
-    found = gpu_result(case, parts)
+    found = gpu_result(case, parts, _attention)
     q, k = (np.shape(value.array) for value in case.args[:2])
     scores, largest = int(np.prod(q[:3])) * k[2], int(numbers(parts["largest"], ()))
     if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large
@@ -117,6 +127,18 @@ def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
                 case.kwargs.get("causal") and len(grids) == 1
             ):  # of several kernels, what one writes may be no row of the result
                 _visible(q, k, load, own, program)
+    return found
+
+
+def _attention(case: Case) -> Array:
+    """Attention of the case's q, k and v."""
+    q, k, v = (value.array.astype(np.float64) for value in case.args)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if case.kwargs.get("causal"):
+        t_q, t_k = scores.shape[-2:]
+        scores = np.where(np.tri(t_q, t_k, t_k - t_q, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    found: Array = weights / weights.sum(axis=-1, keepdims=True) @ v
     return found
 
 
