@@ -58,6 +58,7 @@ VIEWS = """
 
 _EXCHANGES: list[tuple[Any, str, Any]] = []  # owner, name, value: what the interpreter exchanges in Triton's language
 _TYPES: dict[Any, dict[str, Any]] = {}  # what a block's type is made of, by its element's type and its shape
+_NUMPY: dict[str, Any] = {}  # NumPy's type for the name of one of Triton's
 _TENSORS: dict[str, dict[str, Any]] = {}  # what a tensor in a kernel is made of beside its numbers, by its type
 
 
@@ -550,6 +551,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (interpreter, "_patch_lang", _patched_once(interpreter._patch_lang)),
         # it computes each `+` of whole numbers twice
         (whole, "options", replace(whole.options, sanitize_overflow=False)),
+        (interpreter, "_get_np_dtype", _numpy_once(interpreter._get_np_dtype)),
         (triton.language.core.block_type, "__init__", _type_once(triton.language.core.block_type.__init__)),
         (triton.language.core.tensor, "__init__", _tensor_once(triton.language.core.tensor.__init__)),
     ]
@@ -605,6 +607,15 @@ def _type_once(make: Callable[..., None]) -> Callable[..., None]:
             _TYPES[key] = dict(vars(self))
 
     return make_once
+
+
+def _numpy_once(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def find_once(type: Any) -> Any:
+        if type.name not in _NUMPY:
+            _NUMPY[type.name] = find(type)
+        return _NUMPY[type.name]
+
+    return find_once
 
 
 def _tensor_once(make: Callable[..., None]) -> Callable[..., None]:
