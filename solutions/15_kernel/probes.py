@@ -11,14 +11,19 @@ may ask for some alone (option `programs`): as long as no program depends on wha
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from dis import get_instructions
 from functools import cache, update_wrapper
-from inspect import signature
+from inspect import getblock, signature
+from linecache import getlines
 from math import prod
+from os.path import dirname
+from textwrap import dedent
+from tokenize import TokenError
 from types import FunctionType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
@@ -97,6 +102,7 @@ class Trace:
         self.chosen: set[int] = set()  # the numbers of the programs that run; empty for all
         self.extents: list[Extent] = []
         self.fault: tuple[int, ...] = ()
+        self.call = ""  # what the source shows of the load or store that went wrong, see `_call_at_fault`
         self.program = 0
         self.running = False  # whether a kernel is
         self.loads: list[tuple[int, ...]] = []
@@ -215,19 +221,64 @@ class Trace:
 
     def _fault(self, kind: int, extent: Extent, entry: int, lane: int, more: int) -> None:
         self.fault = (kind, extent.input, extent.entries, entry, lane, more, *self.index, *self.grid)
+        self.call = _call_at_fault("load" if kind == READ else "store")
         raise Stop
+
+
+def _call_at_fault(name: str) -> str:
+    """What the kernel's source shows of the load or store that runs: 'masked', 'unmasked', or of one without a mask the names of its
+    offsets and of what they should be below, 'offsets n', where they are plain to see; '' where nothing is."""
+    frame = sys._getframe()
+    between = (frame.f_code.co_filename, dirname(triton.__file__))  # what runs between a kernel and its access
+    while frame.f_code.co_filename.startswith(between):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    first = frame.f_code.co_firstlineno
+    try:
+        block = getblock(getlines(frame.f_code.co_filename)[first - 1 :])
+        kernel = ast.parse(dedent("".join(block))).body[0]
+    except (SyntaxError, IndexError, TokenError):
+        return ""
+    nodes, line = [*ast.walk(kernel)], frame.f_lineno - first + 1
+    calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name]
+    here = {_shown(node, nodes) for node in calls if node.lineno <= line <= (node.end_lineno or 0)}
+    return here.pop() if len(here) == 1 else ""
+
+
+def _shown(call: ast.Call, kernel: list[ast.AST]) -> str:
+    """What `_call_at_fault` says of one call."""
+    plain = 1 if getattr(call.func, "attr", "") == "load" else 2
+    if len(call.args) > plain or any(one.arg in ("mask", "boundary_check") for one in call.keywords):
+        return "masked"
+    match call.args:
+        case [ast.BinOp(left=ast.Name(), op=ast.Add(), right=ast.Name(id=offsets)), *_]:
+            read = {one.id for one in kernel if isinstance(one, ast.Name)}
+            unread = {one.arg for one in kernel if isinstance(one, ast.arg) and not one.annotation} - read
+            lengths = {length for one in kernel if (length := _bound(one, offsets))} or unread
+            return f"{offsets} {lengths.pop()}" if len(lengths) == 1 else "unmasked"
+    return "unmasked"
+
+
+def _bound(node: ast.AST, offsets: str) -> str:
+    """The name that a comparison asks the offsets to be below."""
+    match node:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt()], comparators=[ast.Name(id=length)]) if name == offsets:
+            return length
+    return ""
 
 
 def kernel(function: Any, run: Run) -> dict[str, Any]:
     """Calls a wrapper on copies of the inputs that lie between guard numbers, and tells what its kernels did.
 
-    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'grids', a row for each launch; 'largest', the
-        entries of the largest tensor that the wrapper made; 'written', whether a kernel wrote each entry of the result, in order;
-        'left_out', how many programs were; 'widest', the lanes of the largest load; 'twice', of a load some lanes of which surely share
-        an entry: how many lanes, the first and the last entry, else empty; 'computed', operators of torch beside what a wrapper may do;
-        'foreign', what a kernel uses that Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and
-        'stores', a row each: launch, program, input (-1 for another tensor), lowest entry of all lanes, highest of those that were not
-        masked, lanes, lanes that were not masked; 'products', the three sizes of each `tl.dot`.
+    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'call', what the source shows of the load or store at
+        fault; 'grids', a row for each launch; 'largest', the entries of the largest tensor that the wrapper made; 'written', whether a
+        kernel wrote each entry of the result, in order; 'left_out', how many programs were; 'widest', the lanes of the largest load;
+        'twice', of a load some lanes of which surely share an entry: how many lanes, the first and the last entry, else empty;
+        'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that Triton does not know; 'half',
+        what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program, input (-1 for another
+        tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not masked; 'products', the
+        three sizes of each `tl.dot`.
     """
     trace = Trace(0 if run.trusted else run.options.get("programs", 0))
     parts, guarded = _call(function, run, trace)
@@ -239,6 +290,7 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
     parts |= {
         "fault": array(trace.fault, int64),
         "largest": array(trace.largest),
+        "call": trace.call,
         "left_out": array(trace.left_out),
         "widest": array(trace.widest),
         "twice": array(trace.twice, int64),

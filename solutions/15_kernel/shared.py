@@ -48,7 +48,7 @@ def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = N
     """
     at = parts["fault"].array
     if at is not None and at.size:
-        raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))))
+        raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))), parts["call"].text.split())
     computed = parts["computed"].text.split()
     if computed:
         raise fault(
@@ -190,7 +190,7 @@ def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, pr
         )
 
 
-def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
+def _beyond(case: Case, at: tuple[int, ...], call: list[str]) -> ContractError:
     kind, place, entries, entry, lane, more = at[:6]
     program = f"Program {_index(at[6:9], at[9:12])} of {_grid(np.array(at[9:12]))}"
     reads, masked = ("reads", "load") if kind == READ else ("writes", "store")
@@ -214,18 +214,29 @@ def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
             "entry of its own; a lane that has none is masked, and not sent to another's.",
         )
     others = f", and so do {more - 1} more lanes" if more > 1 else ""
-    counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
-    advice = (
-        f"A lane that has no entry there is masked in the {masked} itself, `mask=…`{counts}; if it has one, its offset is wrong."
-        if entry >= 0
-        else "An offset below 0 is no entry."
+    advice = _advice(kind, masked, call) if entry >= 0 else "An offset below 0 is no entry."
+    kinds = (
+        f"{reads.capitalize()}Beyond{place}",
+        ("ByOne" + "Masked" * (call == ["masked"])) * (more == 1),
+        "Below" * (entry < 0),
     )
-    kinds = f"{reads.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
     return fault(
         "".join(kinds),
         f"{program} {reads} entry {entry} of {name}, which has {entries}, 0 to {entries - 1}: lane {lane} of its block does{others}. "
         f"{advice}",
     )
+
+
+def _advice(kind: int, access: str, call: list[str]) -> str:
+    """What to look at where a lane that has no entry reads or writes. call: what the source shows of it, as the probe tells it."""
+    counts = ", and `other=` says what such a lane counts as" if kind == READ else ""
+    if call == ["masked"]:
+        return f"The {access} has a mask, which lets this lane through: either its condition or the lane's offset is wrong."
+    if len(call) == 2 and all(map(str.isidentifier, call)):
+        return f"The {access} has no mask: `mask={call[0]} < {call[1]}` is missing{counts}."
+    bare = f"The {access} has no mask. " if call == ["unmasked"] else ""
+    lane = f"{bare}A lane that has no entry there is masked in the {access} itself{counts};"
+    return f"{lane} if it has one, its offset is wrong."
 
 
 def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
