@@ -14,6 +14,7 @@ import torch
 
 from grader.course import references
 from grader.course.course import open_course
+from grader.course.spec import SEED
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.worker.observe import observe
@@ -183,6 +184,77 @@ def test_the_course_s_own_kernels_give_on_arrays_what_they_give_in_the_interpret
             other = interpreted.parts[part]
             assert (one.kind, one.text) == (other.kind, other.text), (case.key, part)
             np.testing.assert_array_equal(one.array, other.array, f"{case.key}: {part}", strict=True)
+
+
+@pytest.mark.parametrize("name, number", [("triton_add", 5), ("triton_attention", 7)])
+def test_programs_of_one_entry_or_query_are_judged_by_some_of_them(name, number):
+    """In each larger case some are left out; a kernel that drops the last ones is rejected, and a mistake is named all the same."""
+    right = zoo_of(name)[number]
+    exercise = open_course().exercise(name)
+    kernel = from_cells(name, right).obj
+    cases = [case for case in baseline_of(exercise, SEED).cases if "programs" in case.options]
+    assert len(cases) >= 4
+    for case in cases:
+        parts = observe(kernel, case).parts
+        assert parts["left_out"].array > 0
+        assert case.reading(case, parts)["result"].shape == case.args[0].array.shape
+    slips = {
+        "triton_add": (("(x.numel(),)", "(x.numel() - 1,)", ""), ("tl.load(x + i) + ", "tl.load(x + i) - ", "KN7")),
+        "triton_attention": (("(t_q, b * h)", "(t_q - 1, b * h)", ""), ("l = l * old + ", "l = l + ", "KN41")),
+    }
+    for old, new, id in slips[name]:
+        verdict = judge(exercise, from_cells(name, right.replace(old, new)))
+        assert not verdict.passed and (not id or id in verdict.mistakes), verdict.headline
+
+
+def test_where_a_kernel_reads_what_another_wrote_no_program_is_left_out():
+    launch = "one_entry[(x.numel(),)](x, y, out)"
+    again = (
+        "half = torch.empty_like(x)\n    one_entry[(x.numel(),)](x, y, half)\n    one_entry[(x.numel(),)](half, y, out)"
+    )
+    exercise = open_course().exercise("triton_add")
+    case = next(case for case in baseline_of(exercise, SEED).cases if case.key == "half many")
+    parts = observe(from_cells("triton_add", zoo_of("triton_add")[5].replace(launch, again)).obj, case).parts
+    x, y = (value.array for value in case.args)
+    assert parts["left_out"].array == 0
+    np.testing.assert_array_equal(parts["result"].array, x + y + y)
+
+
+LOAD = "tl.load(x_ptr + offsets, mask=mask)"
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        (
+            LOAD,
+            "tl.load(x_ptr + offsets)",
+            "The load has no mask: `mask=offsets < n_elements` is missing, and `other=` says",
+        ),
+        ("output, mask=mask", "output", "The store has no mask: `mask=offsets < n_elements` is missing."),
+        ("offsets < n_elements", "offsets <= n_elements", "The load has a mask, which lets this lane through"),
+        (LOAD, "tl.load(x_ptr + (offsets))", "The load has no mask: `mask=offsets < n_elements` is missing"),
+        (
+            LOAD,
+            "tl.load(x_ptr + 2 * offsets)",
+            "The load has no mask. A lane that has no entry there is masked in the load",
+        ),
+    ],
+)
+def test_what_lies_beyond_a_tensor_is_told_in_the_kernel_s_own_names(old, new, said):
+    text = zoo_of("triton_add")[0].replace(old, new)
+    headline = judge(open_course().exercise("triton_add"), from_cells("triton_add", text)).headline
+    assert headline.startswith("Program 0 of 1 ") and said in headline, headline
+
+
+def test_where_no_mask_is_made_the_length_is_the_parameter_that_is_read_nowhere():
+    text = zoo_of("triton_add")[0].replace(", mask=mask", "").replace("    mask = offsets < n_elements\n", "")
+    headline = judge(open_course().exercise("triton_add"), from_cells("triton_add", text)).headline
+    assert "`mask=offsets < n_elements` is missing" in headline
+
+
+def zoo_of(name):
+    return open_course().module(f"{LESSON}.zoo.answers").RIGHT[name]
 
 
 def same_failure(failure):

@@ -16,9 +16,10 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "describe_part", "flag", "inputs", "numbers", "overlap", "with_readings"]
+__all__ = ["IN_PART", "ContractError", "describe_part", "flag", "inputs", "numbers", "overlap", "with_readings"]
 
 UNNAMED = "unnamed"
+IN_PART = "in part"  # a part that a reading adds where a candidate was run in part alone: what it showed is judged, and names no mistake
 
 
 def inputs(case: Case) -> Mapping[str, Part]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from grader.course import references
 from grader.course.patches import Patch, joined
-from grader.course.readings import with_readings
+from grader.course.readings import IN_PART, with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
 from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
@@ -83,7 +83,11 @@ class Diagnosis:
             return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
     def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
-        actual = {i: one.actual for i, one in observed.items() if i not in self._self_proving}
+        actual = {
+            i: one.actual
+            for i, one in observed.items()
+            if i not in self._self_proving and IN_PART not in one.actual.parts
+        }
         failing = {i for i in actual if observed[i].wrong}  # what is right is no mistake's own
         everywhere = self._in_order(actual, failing)
         singles = self._singles(actual, failing, everywhere)

@@ -4,16 +4,26 @@ Verdicts come from the interpreter on a computer with a GPU, too: it sees every 
 `@triton.jit` has made of a kernel, for the time of a call it is run by the interpreter, on tensors of the CPU; of an autotuned kernel
 its first configuration. Inputs lie between guard numbers. A read or a write beyond every tensor ends the call before it takes place,
 since it could end the process. The probe tells what it saw, in numbers; what follows from it is decided in shared.py.
+
+The interpreter takes a third of a millisecond for a program of three lines. Of a grid of very many, as of one entry a program, a case
+may ask for some alone (option `programs`): as long as no program depends on what another one wrote, the others are left out.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from dis import get_instructions
-from functools import cache
+from functools import cache, update_wrapper
+from inspect import getblock, signature
+from linecache import getlines
+from math import prod
+from os.path import dirname
+from textwrap import dedent
+from tokenize import TokenError
 from types import FunctionType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
@@ -52,6 +62,9 @@ VIEWS = """
 
 
 _EXCHANGES: list[tuple[Any, str, Any]] = []  # owner, name, value: what the interpreter exchanges in Triton's language
+_TYPES: dict[Any, dict[str, Any]] = {}  # what a block's type is made of, by its element's type and its shape
+_NUMPY: dict[str, Any] = {}  # NumPy's type for the name of one of Triton's
+_TENSORS: dict[str, dict[str, Any]] = {}  # what a tensor in a kernel is made of beside its numbers, by its type
 
 
 class Stop(Exception):
@@ -79,11 +92,17 @@ class Extent:
 
 
 class Trace:
-    """What a call did. fault: what went wrong first, as `beyond` and `store` put it, else empty."""
+    """What a call did. fault: what went wrong first, as `beyond` and `store` put it, else empty.
 
-    def __init__(self) -> None:
+    programs: how many of a launch run at most, 0 for all. left_out: how many did not. again: whether what ran may depend on those.
+    """
+
+    def __init__(self, programs: int = 0) -> None:
+        self.programs, self.left_out, self.again = programs, 0, False
+        self.chosen: set[int] = set()  # the numbers of the programs that run; empty for all
         self.extents: list[Extent] = []
         self.fault: tuple[int, ...] = ()
+        self.call = ""  # what the source shows of the load or store that went wrong, see `_call_at_fault`
         self.program = 0
         self.running = False  # whether a kernel is
         self.loads: list[tuple[int, ...]] = []
@@ -111,17 +130,35 @@ class Trace:
         self.extents.append(Extent(start, end, size, input))
 
     def launch(self, grid: tuple[int, ...]) -> None:
-        self.grid = grid
+        if self.left_out:
+            self.depends()
+        self.grid, count = grid, prod(grid)
         self.grids.append(grid)
         for extent in self.extents:
             extent.writer[:] = -1
+        if 0 < self.programs < count:  # pairs of neighbours, from the first to the last
+            firsts = [place * (count - 2) // (self.programs // 2 - 1) for place in range(self.programs // 2)]
+            self.chosen = {number + more for number in firsts for more in (0, 1)}
+            self.left_out = count - len(self.chosen)
+
+    def depends(self) -> None:
+        """Ends a call some programs of which were left out, where what comes may depend on them. Raises: Stop."""
+        self.again = True
+        raise Stop
+
+    def number(self, index: tuple[int, ...]) -> int:
+        """A program's number, of all that were launched."""
+        return (index[0] * self.grid[1] + index[1]) * self.grid[2] + index[2]
+
+    def runs(self, index: tuple[int, ...]) -> bool:
+        """Whether a program is none of those that are left out."""
+        return not self.chosen or self.number(index) in self.chosen
 
     def access(self, kind: int, index: tuple[int, ...], pointers: Any, mask: Any) -> None:
         """Looks at the addresses of one load or store. Raises: Stop."""
-        if self.fault:
+        if self.fault or self.again:
             raise Stop
-        self.index = index
-        self.program = (index[0] * self.grid[1] + index[1]) * self.grid[2] + index[2]
+        self.index, self.program = index, self.number(index)
         every = pointers.reshape(-1).astype(int64)
         lanes = mask.reshape(-1) if mask.size == every.size else full(every.size, bool(mask.all()))
         used = every[lanes]
@@ -135,6 +172,8 @@ class Trace:
             entries = (used - extent.start) // extent.size
         if extent is None:
             return
+        if self.left_out and (kind == READ) == (extent.input < 0):
+            self.depends()
         place = self.extents.index(extent)
         first = (int(every.min()) - extent.start) // extent.size
         summary = (len(self.grids), self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
@@ -182,40 +221,77 @@ class Trace:
 
     def _fault(self, kind: int, extent: Extent, entry: int, lane: int, more: int) -> None:
         self.fault = (kind, extent.input, extent.entries, entry, lane, more, *self.index, *self.grid)
+        self.call = _call_at_fault("load" if kind == READ else "store")
         raise Stop
+
+
+def _call_at_fault(name: str) -> str:
+    """What the kernel's source shows of the load or store that runs: 'masked', 'unmasked', or of one without a mask the names of its
+    offsets and of what they should be below, 'offsets n', where they are plain to see; '' where nothing is."""
+    frame = sys._getframe()
+    between = (frame.f_code.co_filename, dirname(triton.__file__))  # what runs between a kernel and its access
+    while frame.f_code.co_filename.startswith(between):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    first = frame.f_code.co_firstlineno
+    try:
+        block = getblock(getlines(frame.f_code.co_filename)[first - 1 :])
+        kernel = ast.parse(dedent("".join(block))).body[0]
+    except (SyntaxError, IndexError, TokenError):
+        return ""
+    nodes, line = [*ast.walk(kernel)], frame.f_lineno - first + 1
+    calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name]
+    here = {_shown(node, nodes) for node in calls if node.lineno <= line <= (node.end_lineno or 0)}
+    return here.pop() if len(here) == 1 else ""
+
+
+def _shown(call: ast.Call, kernel: list[ast.AST]) -> str:
+    """What `_call_at_fault` says of one call."""
+    plain = 1 if getattr(call.func, "attr", "") == "load" else 2
+    if len(call.args) > plain or any(one.arg in ("mask", "boundary_check") for one in call.keywords):
+        return "masked"
+    match call.args:
+        case [ast.BinOp(left=ast.Name(), op=ast.Add(), right=ast.Name(id=offsets)), *_]:
+            read = {one.id for one in kernel if isinstance(one, ast.Name)}
+            unread = {one.arg for one in kernel if isinstance(one, ast.arg) and not one.annotation} - read
+            lengths = {length for one in kernel if (length := _bound(one, offsets))} or unread
+            return f"{offsets} {lengths.pop()}" if len(lengths) == 1 else "unmasked"
+    return "unmasked"
+
+
+def _bound(node: ast.AST, offsets: str) -> str:
+    """The name that a comparison asks the offsets to be below."""
+    match node:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt()], comparators=[ast.Name(id=length)]) if name == offsets:
+            return length
+    return ""
 
 
 def kernel(function: Any, run: Run) -> dict[str, Any]:
     """Calls a wrapper on copies of the inputs that lie between guard numbers, and tells what its kernels did.
 
-    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'grids', a row for each launch; 'largest', the
-        entries of the largest tensor that the wrapper made; 'written', whether a kernel wrote each entry of the result, in order;
-        'widest', the lanes of the largest load; 'twice', of a load some lanes of which surely share an entry: how many lanes, the first
-        and the last entry, else empty; 'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that
-        Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program,
-        input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not
-        masked; 'products', the three sizes of each `tl.dot`.
+    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'call', what the source shows of the load or store at
+        fault; 'grids', a row for each launch; 'largest', the entries of the largest tensor that the wrapper made; 'written', whether a
+        kernel wrote each entry of the result, in order; 'left_out', how many programs were; 'widest', the lanes of the largest load;
+        'twice', of a load some lanes of which surely share an entry: how many lanes, the first and the last entry, else empty;
+        'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that Triton does not know; 'half',
+        what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program, input (-1 for another
+        tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not masked; 'products', the
+        three sizes of each `tl.dot`.
     """
-    trace = Trace()
-    with pause_watching():
-        guarded = [_guarded(value) if is_a(value, T.Tensor) else value for value in run.args]
-        for number, value in enumerate(guarded):
-            if is_a(value, T.Tensor):
-                trace.extent_of(value, number)
-    parts: dict[str, Any] = {}
-    try:
-        with (_on_arrays if run.trusted else _in_interpreter)(trace), Wrapper(trace):
-            result = call_function(function, run, *guarded)
-        parts["result"] = mark_result(result)
-        parts["written"] = _written(trace, result)
-    except Exception as error:
-        if not trace.fault:
-            raise _cause(error) from None
+    trace = Trace(0 if run.trusted else run.options.get("programs", 0))
+    parts, guarded = _call(function, run, trace)
+    if trace.again:
+        trace = Trace()
+        parts, guarded = _call(function, run, trace)
     with pause_watching():
         T.fill([(one, T.numbers(copy)) for one, copy in zip(run.args, guarded, strict=True) if is_a(one, T.Tensor)])
     parts |= {
         "fault": array(trace.fault, int64),
         "largest": array(trace.largest),
+        "call": trace.call,
+        "left_out": array(trace.left_out),
         "widest": array(trace.widest),
         "twice": array(trace.twice, int64),
         "grids": array(trace.grids, int64).reshape(-1, 3),
@@ -229,6 +305,23 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
             parts[name] = array([(*row[:2], inputs[row[2]], *row[3:]) for row in rows], int64).reshape(-1, 7)
         parts["products"] = array(trace.products, int64).reshape(-1, 3)
     return parts
+
+
+def _call(function: Any, run: Run, trace: Trace) -> tuple[dict[str, Any], list[Any]]:
+    """Calls a wrapper once. Returns: the parts 'result' and 'written' where it came to its end, and the inputs that it had."""
+    with pause_watching():
+        guarded = [_guarded(value) if is_a(value, T.Tensor) else value for value in run.args]
+        for number, value in enumerate(guarded):
+            if is_a(value, T.Tensor):
+                trace.extent_of(value, number)
+    try:
+        with (_on_arrays if run.trusted else _in_interpreter)(trace), Wrapper(trace):
+            result = call_function(function, run, *guarded)
+        return {"result": mark_result(result), "written": _written(trace, result)}, guarded
+    except Exception as error:
+        if not trace.fault and not trace.again:
+            raise _cause(error) from None
+    return {}, guarded
 
 
 def _guarded(tensor: Any) -> Any:
@@ -432,10 +525,14 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         return store(self, pointers, value, mask, *more, **others)
 
     def traced_rmw(self: Any, operation: Any, pointers: Any, value: Any, mask: Any, *more: Any) -> Any:
+        if trace.left_out:
+            trace.depends()
         trace.access(WRITE, self.grid_idx, pointers.data, asarray(mask.data))
         return rmw(self, operation, pointers, value, mask, *more)
 
     def traced_cas(self: Any, pointers: Any, *more: Any) -> Any:
+        if trace.left_out:
+            trace.depends()
         trace.access(WRITE, self.grid_idx, pointers.data, full(pointers.data.shape, True))
         return cas(self, pointers, *more)
 
@@ -457,10 +554,20 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
                     if is_a(one, T.Tensor):
                         trace.extent_of(one)
             trace.running = True
+            if trace.programs:
+                self.fn = chosen(self.fn)
             try:
                 return execute(self, *args, **kwargs)
             finally:
                 trace.running = False
+
+    def chosen(program: Any) -> Any:
+        def run(**args: Any) -> None:
+            if trace.runs(whole.grid_idx):
+                program(**args)
+
+        run.__signature__ = signature(program)  # type: ignore[attr-defined]
+        return update_wrapper(run, program)
 
     def traced_grid(self: Any, *sizes: Any) -> None:
         dim(self, *sizes)
@@ -496,6 +603,9 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (interpreter, "_patch_lang", _patched_once(interpreter._patch_lang)),
         # it computes each `+` of whole numbers twice
         (whole, "options", replace(whole.options, sanitize_overflow=False)),
+        (interpreter, "_get_np_dtype", _numpy_once(interpreter._get_np_dtype)),
+        (triton.language.core.block_type, "__init__", _type_once(triton.language.core.block_type.__init__)),
+        (triton.language.core.tensor, "__init__", _tensor_once(triton.language.core.tensor.__init__)),
     ]
     language = [(owner, dict(vars(owner))) for owner in _language()]
     try:
@@ -533,6 +643,43 @@ def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return SimpleNamespace(restore=lambda: None)
 
     return once
+
+
+def _type_once(make: Callable[..., None]) -> Callable[..., None]:
+    """The interpreter makes some block's type in nearly each operation, and there are few of them: each is worked out once."""
+
+    def make_once(self: Any, element: Any, shape: Any) -> None:
+        key = (element.name, *shape)
+        if not all(type(size) is int for size in shape):
+            make(self, element, shape)
+        elif key in _TYPES:
+            vars(self).update(_TYPES[key])
+        else:
+            make(self, element, shape)
+            _TYPES[key] = dict(vars(self))
+
+    return make_once
+
+
+def _numpy_once(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def find_once(type: Any) -> Any:
+        if type.name not in _NUMPY:
+            _NUMPY[type.name] = find(type)
+        return _NUMPY[type.name]
+
+    return find_once
+
+
+def _tensor_once(make: Callable[..., None]) -> Callable[..., None]:
+    """So is what a kernel's tensor has beside its numbers: it depends on its type alone."""
+
+    def make_once(self: Any, handle: Any, type: Any) -> None:
+        if type.name not in _TENSORS:
+            make(self, handle, type)
+            _TENSORS[type.name] = dict(vars(self))
+        vars(self).update(_TENSORS[type.name], handle=handle, type=type)
+
+    return make_once
 
 
 @cache

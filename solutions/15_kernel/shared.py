@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor
-from grader.course.readings import ContractError, numbers
+from grader.course.readings import IN_PART, ContractError, numbers
 from grader.worker.values import Part
 
 Array = np.ndarray
+Right = Callable[[Case], Array]  # gives the right result of a case
 PROBE = "probes.kernel"
 READ, WRITE, SHARED, LANES = 1, 2, 3, 4  # of a fault, as in probes.py
 FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose, program (3), grid (3)
@@ -38,12 +40,15 @@ def fault(kind: str, sentence: str) -> ContractError:
     return made
 
 
-def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """The result alone. Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none,
-    a sum in float16, and for what a wrapper computes in torch."""
+def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
+    """The result alone; where only some programs ran, what the others would have written is taken to be `right`.
+
+    Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none, a sum in float16, and for
+        what a wrapper computes in torch.
+    """
     at = parts["fault"].array
     if at is not None and at.size:
-        raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))))
+        raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))), parts["call"].text.split())
     computed = parts["computed"].text.split()
     if computed:
         raise fault(
@@ -64,14 +69,19 @@ def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if not len(grids):
         raise fault("NotLaunched", f"No kernel was launched. `name[grid]({', '.join(case.names)}, …)` launches one.")
     shape = np.shape(case.args[0].array)
-    if result.kind == "tensor" and result.shape == shape:
-        _all_written(np.asarray(numbers(parts["written"]), bool), shape, grids[-1])
-    return {"result": result}
+    if result.kind != "tensor" or result.shape != shape:
+        return {"result": result}
+    written = np.asarray(numbers(parts["written"]), bool)
+    if right is None or not numbers(parts["left_out"], ()) or written.size != np.prod(shape):
+        _all_written(written, shape, grids[-1])
+        return {"result": result}
+    whole = np.where(written.reshape(shape), numbers(result), right(case)).astype(numbers(result).dtype)
+    return {"result": replace(result, array=whole), IN_PART: Part("none")}
 
 
-def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+def gpu_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
     """As `kernel_result`. Raises: ContractError for what the interpreter lets pass, and a GPU's compiler does not."""
-    found = kernel_result(case, parts)
+    found = kernel_result(case, parts, right)
     foreign = parts["foreign"].text.split()
     if foreign:
         raise fault(
@@ -93,7 +103,7 @@ def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """As `gpu_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
     none of its queries may see, and where the wrapper makes room for all scores."""
-    found = gpu_result(case, parts)
+    found = gpu_result(case, parts, _attention)
     q, k = (np.shape(value.array) for value in case.args[:2])
     scores, largest = int(np.prod(q[:3])) * k[2], int(numbers(parts["largest"], ()))
     if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large
@@ -117,6 +127,18 @@ def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
                 case.kwargs.get("causal") and len(grids) == 1
             ):  # of several kernels, what one writes may be no row of the result
                 _visible(q, k, load, own, program)
+    return found
+
+
+def _attention(case: Case) -> Array:
+    """Attention of the case's q, k and v."""
+    q, k, v = (value.array.astype(np.float64) for value in case.args)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if case.kwargs.get("causal"):
+        t_q, t_k = scores.shape[-2:]
+        scores = np.where(np.tri(t_q, t_k, t_k - t_q, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    found: Array = weights / weights.sum(axis=-1, keepdims=True) @ v
     return found
 
 
@@ -168,7 +190,7 @@ def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, pr
         )
 
 
-def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
+def _beyond(case: Case, at: tuple[int, ...], call: list[str]) -> ContractError:
     kind, place, entries, entry, lane, more = at[:6]
     program = f"Program {_index(at[6:9], at[9:12])} of {_grid(np.array(at[9:12]))}"
     reads, masked = ("reads", "load") if kind == READ else ("writes", "store")
@@ -192,18 +214,29 @@ def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
             "entry of its own; a lane that has none is masked, and not sent to another's.",
         )
     others = f", and so do {more - 1} more lanes" if more > 1 else ""
-    counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
-    advice = (
-        f"A lane that has no entry there is masked in the {masked} itself, `mask=…`{counts}; if it has one, its offset is wrong."
-        if entry >= 0
-        else "An offset below 0 is no entry."
+    advice = _advice(kind, masked, call) if entry >= 0 else "An offset below 0 is no entry."
+    kinds = (
+        f"{reads.capitalize()}Beyond{place}",
+        ("ByOne" + "Masked" * (call == ["masked"])) * (more == 1),
+        "Below" * (entry < 0),
     )
-    kinds = f"{reads.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
     return fault(
         "".join(kinds),
         f"{program} {reads} entry {entry} of {name}, which has {entries}, 0 to {entries - 1}: lane {lane} of its block does{others}. "
         f"{advice}",
     )
+
+
+def _advice(kind: int, access: str, call: list[str]) -> str:
+    """What to look at where a lane that has no entry reads or writes. call: what the source shows of it, as the probe tells it."""
+    counts = ", and `other=` says what such a lane counts as" if kind == READ else ""
+    if call == ["masked"]:
+        return f"The {access} has a mask, which lets this lane through: either its condition or the lane's offset is wrong."
+    if len(call) == 2 and all(map(str.isidentifier, call)):
+        return f"The {access} has no mask: `mask={call[0]} < {call[1]}` is missing{counts}."
+    bare = f"The {access} has no mask. " if call == ["unmasked"] else ""
+    lane = f"{bare}A lane that has no entry there is masked in the {access} itself{counts};"
+    return f"{lane} if it has one, its offset is wrong."
 
 
 def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:

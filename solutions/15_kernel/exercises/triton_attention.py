@@ -47,6 +47,7 @@ def ways(*texts: str, of=KEYS):
 
 
 NEAR_ENDS = {"rtol": 4e-3, "atol": 4e-3}  # a score near 10,000 has an error of 1e-3 in float32, the reference's as well
+PROGRAMS = 10  # that run of a launch where there are more queries: one query a program would take seconds
 Sizes = tuple[int, int, int, int, int]  # B, H, T_q, T_k, d
 
 
@@ -60,39 +61,37 @@ def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = F
     dtype = fields.pop("dtype", np.float32)
     args = tuple(Tensor(array.astype(dtype)) for array in arrays)
     t_q, d = arrays[0].shape[2:]
-    fields["options"] = {"accesses": True, **({"by_name": True} if key == "more queries" else {})}
+    more = {"by_name": True} if key == "more queries" else {"programs": PROGRAMS} if t_q > PROGRAMS else {}
+    fields["options"] = {"accesses": True, **more}
     fields.setdefault("show", t_q * d < 100)
     return case(key, title, args, {"causal": True} if causal else {}, reading=attention_result, **fields)
 
 
 # key, title, (B, H, T_q, T_k, d), causal
 SIZES = (
-    ("sizes", "all sizes different", (2, 3, 5, 7, 16), False),
-    ("seen again", "the same sizes, new numbers", (2, 3, 5, 7, 16), False),
-    ("causal", "causal, as many queries as keys", (1, 2, 6, 6, 16), True),
-    ("causal again", "the same, new numbers", (1, 2, 6, 6, 16), True),
+    ("sizes", "all sizes different", (2, 3, 4, 7, 16), False),
+    ("causal", "causal, as many queries as keys", (1, 1, 5, 5, 16), True),
+    ("causal again", "the same, new numbers", (1, 1, 5, 5, 16), True),
     ("later queries", "causal, the queries are the last 4 of 9 positions", (1, 2, 4, 9, 16), True),
-    ("later again", "causal, the queries are the last 5 of 11 positions", (2, 1, 5, 11, 16), True),
     ("one query", "causal, one query after eight keys", (2, 1, 1, 9, 16), True),
-    ("more queries", "more queries than keys", (1, 2, 7, 4, 16), False),
-    ("one key", "one key", (1, 1, 5, 1, 16), False),
+    ("more queries", "more queries than keys", (1, 2, 5, 3, 16), False),
+    ("one key", "one key", (1, 1, 3, 1, 16), False),
     ("32 features", "with d = 32", (1, 1, 3, 5, 32), False),
     ("64 features", "with d = 64, causal", (1, 1, 3, 5, 64), True),
-    ("128 features", "with d = 128", (1, 1, 4, 6, 128), False),
+    ("128 features", "with d = 128", (1, 1, 3, 5, 128), False),
     ("sixteen", "sixteen queries, thirty-two keys", (1, 1, 16, 32, 16), False),
 )
 LONG = (
     ("long", "20 queries, 75 keys", (1, 1, 20, 75, 16), False),
     ("long causal", "causal, 70 positions", (1, 1, 70, 70, 16), True),
-    ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
-    ("one key before", "causal, the queries are the last 64 of 65 positions", (1, 1, 64, 65, 16), True),
+    # 65 keys before the queries: the last key that a tile of queries sees is the first of a tile of keys
+    ("long later", "causal, the queries are the last 66 of 131 positions", (1, 1, 66, 131, 16), True),
     ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
     ("two after many", "causal, two queries after 148 keys", (1, 1, 2, 150, 16), True),
-    ("three after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
     ("longer", "130 queries, 9 keys", (1, 1, 130, 9, 16), False),
     ("longer causal", "causal, 131 positions", (1, 1, 131, 131, 16), True),
-    ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),
+    ("many keys", "one query, 260 keys", (1, 1, 1, 260, 16), False),
 )
 
 
@@ -102,20 +101,19 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
     for key, title, by in (
         ("rising", "scores that rise from key to key", climb),
         ("falling", "scores that fall from key to key", -climb),
-        ("up and down", "the largest score in the middle", -np.abs(climb - climb[40])),
     ):
-        q, k, v = _qkv(rng, (1, 1, 3, 72, 16))
+        q, k, v = _qkv(rng, (1, 1, 2, 72, 16))
         q[..., 0], k[..., 0] = 4.0, by  # with d = 16 this is what it adds to the score
         yield _case(key, title, (q, k, v))
 
 
 def _halves(rng: np.random.Generator) -> Iterator[Case]:
-    for key, sizes, causal in (("half", (1, 2, 5, 7, 16), False), ("half causal", (2, 1, 4, 6, 16), True)):
+    for key, sizes, causal in (("half", (1, 1, 3, 7, 16), False), ("half causal", (2, 1, 3, 6, 16), True)):
         yield _case(key, "float16" + ", causal" * causal, _qkv(rng, sizes), causal, dtype=np.float16, **HALF)
     q, k, v = np.full((1, 1, 1, 16), 16.0), np.full((1, 1, 2, 16), 16.0), np.zeros((1, 1, 2, 16))
     k[0, 0, 1, 0], v[0, 0, 0] = 15.9375, 1  # products of 4,096 and 4,095, which float16 takes for one number
     yield _case("half close", "float16, scores of 1,024 and 1,023.75", (q, k, v), dtype=np.float16, **HALF)
-    q, k, v = _qkv(rng, (1, 1, 3, 40, 16))
+    q, k, v = _qkv(rng, (1, 1, 2, 40, 16))
     yield _case("half large", "float16, values near 30,000", (q / 8, k, v * 300 + 30000), dtype=np.float16, **HALF)
 
 
@@ -125,8 +123,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         (
             *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
             ("scores near −200", [-200.0] * 3, 0.0),
-            ("scores near 9,000", [9000.0] * 3, 0.0),
-            *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0,)),
+            ("each query at a level of its own", [9000.0, 0, -9000.0], 0.0),
             ("causal, scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
             ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
         )
@@ -136,7 +133,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         k[..., 0] = 4 * step * (np.arange(7) - 3) if step else 4.0
         yield _case(f"large-{number}", title, (q, k, v), "causal" in title, stage="extremes", **NEAR_ENDS)
     for number, (title, sign) in enumerate((("fall", -1), ("rise", 1), ("fall", -1))):
-        q, k, v = _qkv(rng, (1, 1, 2, 140, 16))
+        q, k, v = _qkv(rng, (1, 1, 1, 140, 16))
         q[..., 0], k[..., 0] = 4.0, sign * 60 * (np.arange(140.0) // 4 - 17)
         yield _case(
             f"cliff-{number}",
