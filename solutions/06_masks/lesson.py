@@ -28,7 +28,6 @@ def plain_attention(q, k, v):
     weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return weights @ v, weights
 
-
 # %% [markdown]
 # ## One pass, many questions
 #
@@ -105,7 +104,6 @@ assert (moved > 0).all()
 #
 # The queries are the *last* t_q of t_k positions. Each may see its own position and all before it.
 
-
 # %% role="exercise" exercise="causal_mask"
 def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
     """Which keys each query may attend to; True means may attend.
@@ -117,7 +115,6 @@ def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
     t_k = t_q if t_k is None else t_k
     return torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=t_k - t_q)
     # endregion
-
 
 # %% role="check" exercise="causal_mask"
 check(causal_mask)
@@ -149,7 +146,6 @@ figures.masks.who_may_look(["The", "cat", "sat", "<pad>", "<pad>"])
 #
 # The real tokens of a sentence come first, and the padding after them.
 
-
 # %% role="exercise" exercise="padding_mask"
 def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     """Which positions hold real tokens; True means may attend.
@@ -161,7 +157,6 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     real = positions < lengths[:, None]
     return real[:, None, :]
     # endregion
-
 
 # %% role="check" exercise="padding_mask"
 check(padding_mask)
@@ -270,7 +265,6 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 #
 # From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
-
 # %% role="exercise" exercise="masked_attention"
 def masked_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
@@ -292,7 +286,6 @@ def masked_attention(
     return weights @ v, weights
     # endregion
 
-
 # %% role="check" exercise="masked_attention"
 check(masked_attention)
 
@@ -303,7 +296,8 @@ check(masked_attention)
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
     figures.masks.leaks(
-        lambda x: plain_attention(x, x, x)[0], lambda x: masked_attention(x, x, x, causal_mask(len(x)))[0]
+        lambda x: plain_attention(x, x, x)[0],
+        lambda x: masked_attention(x, x, x, causal_mask(len(x)))[0],
     )
 
 # %% [markdown]
@@ -322,12 +316,10 @@ if passed(masked_attention) and passed(causal_mask):
 # lesson 09). If we add 1 to *every* feature of a token, the mean grows by 1, too, and is subtracted again. The test
 # then finds no leak, even without any mask:
 
-
 # %% role="demo"
 def normalized_first(y):
     y = F.layer_norm(y, y.shape[-1:])
     return plain_attention(y, y, y)[0]  # no mask: every output sees every token
-
 
 blind, seeing = x.clone(), x.clone()
 blind[3] += 1.0  # the same in every feature
@@ -355,7 +347,6 @@ for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
 #
 # The check tries your test on causal attentions and on leaky ones.
 
-
 # %% role="exercise" exercise="leaks"
 def leaks(attention, x: torch.Tensor) -> bool:
     """Whether any output of attention depends on a later token.
@@ -375,7 +366,6 @@ def leaks(attention, x: torch.Tensor) -> bool:
     return False
     # endregion
 
-
 # %% role="check" exercise="leaks"
 check(leaks)
 
@@ -393,7 +383,6 @@ if passed(leaks) and passed(masked_attention) and passed(causal_mask):
 #
 # The folded cell trains such a model on texts of 16 symbols. Each token also gets a learned vector for its place, so
 # that a query can tell which key is on its right.
-
 
 # %% role="demo" tags=["hide-input"]
 def predict_random_text(attend, steps=300, seed=0):
@@ -414,7 +403,6 @@ def predict_random_text(attend, steps=300, seed=0):
     torch.set_num_threads(threads)
     return loss.item()
 
-
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
     with_mask, without = (
@@ -427,12 +415,8 @@ if passed(masked_attention) and passed(causal_mask):
 
 # %% role="payoff" exercise="masked_attention" tags=["hide-input"]
 if passed(masked_attention) and passed(causal_mask):
-    causal_losses, leaky_losses = (
-        [predict_random_text(way, seed=seed) for seed in range(6)] for way in (with_mask, without)
-    )
-    print(
-        f"six starts: {min(causal_losses):.2f} to {max(causal_losses):.2f} with the mask, at most {max(leaky_losses):.2f} without"
-    )
+    causal_losses, leaky_losses = ([predict_random_text(way, seed=seed) for seed in range(6)] for way in (with_mask, without))
+    print(f"six starts: {min(causal_losses):.2f} to {max(causal_losses):.2f} with the mask, at most {max(leaky_losses):.2f} without")
     assert max(abs(loss - math.log(8)) for loss in causal_losses) < 0.02 and max(leaky_losses) < 0.3
 
 # %% [markdown]
@@ -455,9 +439,7 @@ torch.manual_seed(0)
 three, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
 layer = nn.MultiheadAttention(4, 1, batch_first=True)
 print("torch", torch.__version__)
-print(
-    "F.scaled_dot_product_attention:", F.scaled_dot_product_attention(three, three, three, none_allowed)[0, 0].tolist()
-)
+print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(three, three, three, none_allowed)[0, 0].tolist())
 print("nn.MultiheadAttention         :", layer(three, three, three, attn_mask=~none_allowed)[0][0, 0].tolist())
 
 # %% [markdown]
@@ -503,7 +485,6 @@ HIDE = {
     "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
 }
 
-
 def six_steps(hide, repair, seed=0):
     """The loss before each step, and how many of the 192 parameters are NaN in the end. repair: 'weights' or 'output'."""
     torch.manual_seed(seed)
@@ -522,7 +503,6 @@ def six_steps(hide, repair, seed=0):
         optimizer.step()
         losses.append(loss.item())
     return losses, sum(parameter.isnan().sum().item() for parameter in layers.parameters())
-
 
 # %% role="demo"
 for hide in HIDE:
@@ -563,9 +543,7 @@ if passed(masked_attention):
         yours = masked_attention(four, four, four, allowed)[0]
         same = {
             "F.sdpa, True = may attend": F.scaled_dot_product_attention(four, four, four, allowed),
-            "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(
-                four, four, four, torch.where(allowed, 0.0, -torch.inf)
-            ),
+            "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(four, four, four, torch.where(allowed, 0.0, -torch.inf)),
             "nn.MHA, True = may not   ": layer(four, four, four, attn_mask=~allowed)[0],
         }
         forgotten = layer(four, four, four, attn_mask=allowed)[0]
@@ -616,7 +594,6 @@ if passed(causal_mask):
 # Causal self-attention among the T tokens. The mask is built once, for max_len, and is a non-persistent buffer: it
 # follows `.to(device)` and is absent from `state_dict`. From scratch, as before.
 
-
 # %% role="exercise" exercise="CausalSelfAttention"
 class CausalSelfAttention(nn.Module):
     """Self-attention in which no token sees a later one.
@@ -647,7 +624,6 @@ class CausalSelfAttention(nn.Module):
         weights = torch.softmax(scores, dim=-1)  # no row is empty
         return weights @ v
         # endregion
-
 
 # %% role="check" exercise="CausalSelfAttention"
 check(CausalSelfAttention)

@@ -9,7 +9,6 @@ from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
 from grader.worker.values import Part
 
-
 Parts = Mapping[str, Part]
 
 
