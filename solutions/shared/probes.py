@@ -128,27 +128,36 @@ class _Behind(RuntimeError):
 
 
 def _run(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What an operator gives, on the device on which it would lie. Raises _Behind as torch would; a single number may come from here."""
+    """What an operator gives, on the device on which it would lie. Raises _Behind as torch would; a single number may come from here.
+
+    What torch has made on the other device unseen, in another thread or of numbers, has no numbers: zeros stand for them.
+    """
     name, device = func._schema.name.partition("::")[2], kwargs.get("device")
     used = [*_tensors([*args, *kwargs.values()])]
-    known = {id(tensor.here): tensor for tensor in used if type(tensor) is _There}
-    if known and name not in _CROSSES:
-        behind = [tensor for tensor in used if type(tensor) is not _There and tensor.dim()]
+    here = {
+        id(one): one.here if type(one) is _There else torch.zeros_like(one, device="cpu")
+        for one in used
+        if _is_there(one)
+    }
+    if here and name not in _CROSSES:
+        behind = [one for one in used if id(one) not in here and one.dim()]
         if behind:
             raise _Behind(behind)
         if name == "_fused_sdp_choice":
             return 0  # the one way that is made of other operators
-    named = {key: _each(value, _here) for key, value in kwargs.items()}
-    result = func(*_each(args, _here), **(named if device is None else {**named, "device": "cpu"}))
+    given, named = _each([[*args], [*kwargs.values()]], lambda one: here.get(id(one), one))
+    kwargs = dict(zip(kwargs, named, strict=True))
+    result = func(*given, **(kwargs if device is None else {**kwargs, "device": "cpu"}))
     if device is not None:
         goes = device.type == _ELSEWHERE
     else:
-        goes = type(used[0]) is _There if name in _CROSSES else bool(known)
-    return _each(result, lambda one: known.get(id(one)) if id(one) in known else _There(one)) if goes else result
+        goes = id(used[0]) in here if name in _CROSSES else bool(here)
+    known = {id(here[id(one)]): one for one in used if id(one) in here}  # what is written into stays the same object
+    return _each(result, lambda one: known[id(one)] if id(one) in known else _There(one)) if goes else result
 
 
-def _here(tensor: Any) -> Any:
-    return tensor.here if type(tensor) is _There else tensor
+def _is_there(tensor: Any) -> bool:
+    return T.get(tensor, "device").type == _ELSEWHERE
 
 
 def _there(tensor: Any) -> Any:
@@ -201,5 +210,5 @@ def device_parts(function: Any, run: Run, *modules: Any) -> dict[str, Any]:
     ):  # of what no such tensor can do, such as `tolist`; the ordinary call came to its end
         behind = ""
     else:
-        behind = "" if all(type(one) is _There for one in _tensors(result)) else MADE
+        behind = "" if all(_is_there(one) for one in _tensors(result)) else MADE
     return {"behind": KEPT if behind and plain else behind}
