@@ -1219,5 +1219,5 @@ def generate_cached(model, ids, max_new_tokens):
     finally:
         model.train(before)
 """,
-    ),
+    )
 ]
