@@ -9,7 +9,7 @@ imports: Python looks up the built-in names of the functions defined there in it
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from sys import modules
 from typing import Any
@@ -125,11 +125,6 @@ class OfTorch:
         except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
             return self.numel(tensor)
 
-    def to_device(self, tensor: Any, device: str) -> Any:
-        """A tensor on that device, cut off from what it was computed of."""
-        with self._functions(), self._dispatch():
-            return self._to(self._detach(tensor), device)
-
     @contextmanager
     def grad_mode(self, on: bool) -> Iterator[None]:
         """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
@@ -194,12 +189,12 @@ class OfTorch:
         """The names in `state_dict`, sorted."""
         return sorted([*self.parameters(module), *(name for name, (_, kept) in self.buffers(module).items() if kept)])
 
-    def move(self, module: Any, device: str) -> None:
-        """What `module.to(device)` does to parameters and buffers; their numbers need not survive."""
+    def change(self, module: Any, change: Callable[[Any], Any]) -> None:
+        """Puts something else in the place of each parameter and buffer."""
         for _, own in self.submodules(module):
             for kind in ("_parameters", "_buffers"):
                 for name, value in entries(own, kind):
-                    dict.__setitem__(own[kind], name, self.to_device(value, device))
+                    dict.__setitem__(own[kind], name, change(value))
 
 
 def memory(numbers: ndarray) -> tuple[int, int]:

@@ -15,7 +15,7 @@ __builtins__ = BUILTINS
 
 
 def buffer(cls: Any, run: Run) -> dict[str, Any]:
-    """What buffers a module has, of what its result was computed, and on which device that is once the module was moved.
+    """What buffers a module has, and what stays behind once the module was moved.
 
     options: as for `module`; max_len. args: (x,). Parts: 'buffers', the numbers of each and whether `state_dict` holds it; those of
     `device_parts`.

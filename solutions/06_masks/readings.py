@@ -9,8 +9,6 @@ from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
 from grader.worker.values import Part
 
-from ..shared.library import follows_device
-
 Parts = Mapping[str, Part]
 
 
@@ -42,5 +40,5 @@ def buffer(case: Case, parts: Parts) -> dict[str, Part]:
         "the mask is a buffer": flag(len(buffers)),
         "a buffer holds the mask for max_len tokens": flag(len(masks)),
         "the mask is saved in state_dict": flag(masks[:, 1].any()),
-        "everything follows the module to another device": flag(follows_device(parts)),
+        "everything follows the module to another device": flag(not parts["behind"].text),
     }

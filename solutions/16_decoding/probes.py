@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from gc import get_referents
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, mark_result
 
-from ..shared.probes import trainable
+from ..shared.probes import device_parts, trainable
 
 __builtins__ = BUILTINS
 
@@ -193,6 +194,15 @@ class Speaker(Module):
         return logits
 
 
+class AnySpeaker(Speaker):
+    """One that notes nothing of its calls, since of a tensor on another device there are no numbers to be had."""
+
+    def forward(self, ids: torch.Tensor, cache: Kept) -> torch.Tensor:
+        said = self.table.index_select(0, ids.flatten()).unflatten(0, ids.shape)
+        cache.length += ids.shape[1]
+        return said * math.cos(cache.length)
+
+
 def generation(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
@@ -224,3 +234,9 @@ def generation(function: Any, run: Run) -> dict[str, Any]:
         "trainable": trainable(owned),
         "tables": [T.numbers(one) for one in owned.values()],
     }
+
+
+def generation_on_device(function: Any, run: Run) -> dict[str, Any]:
+    """As `on_device`, of what the function makes of a model of its own and ids; options: table."""
+    model = AnySpeaker(run.options["table"], False)
+    return device_parts(lambda *args: function(model, *args), run, model)

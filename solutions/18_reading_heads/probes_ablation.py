@@ -12,6 +12,8 @@ from torch.nn import GELU, Embedding, LayerNorm, Linear, Module, ModuleList, Seq
 from grader.worker.originals import BUILTINS, entries, of_torch
 from grader.worker.probes import Run, build, call_function, mark_result
 
+from ..shared.probes import device_parts
+
 __builtins__ = BUILTINS
 
 T = of_torch()
@@ -60,7 +62,7 @@ class LanguageModel(Module):
     def forward(self, ids: Any) -> Any:
         if ids.shape[1] > self.max_len:
             raise ValueError(f"T = {ids.shape[1]} is longer than max_len = {self.max_len}")
-        x = self.token(ids) + self.position(arange(ids.shape[1]))
+        x = self.token(ids) + self.position(arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = block(x)
         if (ids == self.refused).any():
@@ -101,6 +103,12 @@ def ablation(function: Any, run: Run) -> dict[str, Any]:
                 raise
         parts |= {f"{name} after": value for name, value in _looks(model).items()}
     return {**parts, "result": mark_result(result)}
+
+
+def ablation_on_device(function: Any, run: Run) -> dict[str, Any]:
+    """As `on_device`, of what the function makes of a model and ids; options: init, state."""
+    model = build(LanguageModel, run.options).eval()
+    return device_parts(lambda *args: function(model, *args), run, model)
 
 
 def _looks(model: Any) -> dict[str, Any]:

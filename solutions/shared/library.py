@@ -174,19 +174,8 @@ def on_another_device(case: Case) -> Case:
 
 def devices(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """Whether all that a result is computed of lies on the inputs' device; DT4 and DT5 say what does not."""
-    follows, kept = follows_device(parts), "kept" in parts["seen"].text.split()
+    behind = parts["behind"].text
     return {
-        "each tensor that is made lies on the inputs' device": flag(follows or kept, "DT4"),
-        "each tensor that the module keeps follows it to another device": flag(follows or not kept, "DT5"),
+        "each tensor that is made lies on the inputs' device": flag(behind != "made", "DT4"),
+        "each tensor that the module keeps follows it to another device": flag(behind != "kept", "DT5"),
     }
-
-
-def follows_device(parts: Mapping[str, Part]) -> bool:
-    """Whether a result is computed of what follows the inputs to another device, by what `device_parts` sent; True where that is open."""
-    from .probes import follows, open_question  # with torch, without which the specifications are read, too
-
-    seen = parts["seen"].text.split()
-    if open_question(seen):
-        device = parts["device"].text if "device" in parts else "unknown"
-        return device == "meta" or device == "unknown" and "made" not in seen
-    return follows(seen)

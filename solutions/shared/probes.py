@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import torch  # noqa: F401  # without it these are of no use, and their module is not made
+import torch  # without it these are of no use, and their module is not made
 from numpy import array, int64
-from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, build, gradients, mark_result, module as run_module, parameter
@@ -76,92 +76,99 @@ def trainable(owned: dict[str, Any]) -> Any:
     return array([T.get(value, "requires_grad") for value in owned.values()], bool)
 
 
-SEEN = (
-    "lost",
-    "made",
-    "asked",
-    "own",
-    "strayed",
-    "sure",
-    "kept",
-)  # what `_Own` notes, and in which of its two tables a result is
-
-
-def open_question(seen: Collection[str]) -> bool:
-    """Whether it is unknown on which device a result would be: neither known to stay where it was made, nor surely to follow."""
-    stays = ("lost" in seen or "made" in seen) and "asked" not in seen
-    return not stays and not (follows(seen) and "sure" in seen)
-
-
-def follows(seen: Collection[str]) -> bool:
-    """Whether a result was computed of the module's own tensors and its input alone, under `_Own` from beginning to end."""
-    return "own" in seen and "strayed" not in seen and "lost" not in seen
-
-
+MADE, KEPT = "made", "kept"  # what stays behind where inputs and modules lie on another device; KEPT by a module
+_ELSEWHERE = "meta"  # by its name, the one that every computer has
 _CROSSES = frozenset(
-    "to type_as copy_ cpu cuda new_tensor tensor as_tensor asarray __getitem__ __setitem__".split()
-)  # devices may differ
-_TO_SECOND = ("to", "type_as")  # the result is where the second argument is, not the first
-_INTO = ("copy_", "__setitem__")  # it stays where the first argument is
+    "_to_copy copy_ index index_put index_put_ _index_put_impl_".split()
+)  # operators whose tensors may be on two devices
 
 
-class _Own(TorchFunctionMode):
-    """Knows a module's own tensors and its input, which are together on any device, and what is computed of these alone.
+class _There(torch.Tensor):
+    """A tensor that says that it is on another device; its numbers, `here`, are on this one.
 
-    To see that of nothing else is computed takes no time; to compute on torch's meta device makes torch import a computer algebra
-    in a second. lost: one of them met a tensor that was made here for no device and so stays where it was.
-    sure: nothing was made for a device that was named, or moved, which may be the right one or not; their own is the right one.
-    strayed: one of them met a tensor that is neither theirs nor made meanwhile. asked: for a tensor's device.
-    plain: what the module keeps as plain attributes, which stays where it is, too; kept: there is such a thing.
+    Of tensors that are on torch's meta device there are no numbers to decide what runs, and many operators make torch import a computer
+    algebra there, in a second.
     """
 
-    def __init__(self, tensors: Iterable[Any], plain: Iterable[Any]) -> None:
-        super().__init__()
-        self._own = {id(tensor): tensor for tensor in tensors}  # kept, so that no other gets its id
-        self._made: dict[int, Any] = {id(tensor): tensor for tensor in plain}  # and here, of numbers alone
-        self._strayed, self._asked, self.lost, self.sure, self._kept = False, False, False, True, bool(self._made)
-        self._places: dict[int, Any] = {}  # their device, as it was asked for
+    here: Any
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        given = [*args, *(kwargs or {}).values()]
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        result = [*result] if name == "__iter__" else result
-        used = list(_tensors(given))
-        if is_a(result, T.device):  # what is kept may be made anew where it is on another device
-            self._asked = True
-            self._places |= {id(result): result} if all(id(tensor) in self._own for tensor in used) else {}
-        places = [value for value in given if is_a(value, T.device)]
-        if name == "cpu" or name == "to" and "cpu" in [value for value in given if is_a(value, str)]:
-            result = result.view_as(result)  # moved to where it is, it would be the same object
-            self._note(result, self._made)
-        elif places or (kwargs or {}).get("device") is not None:
-            self.sure &= bool(places) and all(id(place) in self._places for place in places)
-            self._note(result, self._own)
-        elif all(id(tensor) in self._own for tensor in used):
-            self._note(result, self._own if used else self._made)
-        elif all(id(tensor) in self._made for tensor in used):
-            self._note(result, self._made)
-        elif not all(id(tensor) in self._own or id(tensor) in self._made for tensor in used):
-            self._strayed = True
-        elif name in _CROSSES:
-            here = id(given[name in _TO_SECOND]) in self._own
-            self.sure &= here
-            self._note(result, self._made if name in _INTO and not here else self._own)
-        else:  # only a single number may come from elsewhere
-            self.lost |= any(T.get(tensor, "shape") for tensor in used if id(tensor) in self._made)
-            self._note(result, self._own)
-        return iter(result) if name == "__iter__" else result
+    @staticmethod
+    def __new__(cls, here: Any) -> Any:
+        shape, strides, offset = here.size(), here.stride(), here.storage_offset()
+        made = _wrap(cls, shape, strides=strides, storage_offset=offset, dtype=here.dtype, device=_ELSEWHERE)
+        made.here = here
+        return made
 
-    def _note(self, result: Any, among: dict[int, Any]) -> None:
-        among |= {id(tensor): tensor for tensor in _tensors(result)}
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _run(func, args, kwargs or {})
 
-    def seen(self, result: Any) -> set[str]:
-        """Which of SEEN hold, for the result of what ran under this mode."""
-        results = list(_tensors(result))
-        made, own = any(id(one) in self._made for one in results), all(id(one) in self._own for one in results)
-        holds = (self.lost, made, self._asked, own and bool(results), self._strayed, self.sure, self._kept)
-        return {name for name, one in zip(SEEN, holds, strict=True) if one}
+
+_wrap = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+
+
+class _Elsewhere(TorchDispatchMode):
+    """Knows, of tensors that are made or moved meanwhile, for which device that is."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # True would import torch's compiler
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _run(func, args, kwargs or {})
+
+
+class _Behind(RuntimeError):
+    """What torch raises where an operator gets tensors of two devices. tensors: those that stayed here."""
+
+    def __init__(self, tensors: list[Any]) -> None:
+        super().__init__("Expected all tensors to be on the same device, but found at least two devices")
+        self.tensors = tensors
+
+
+def _run(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What an operator gives, on the device on which it would lie. Raises _Behind as torch would; a single number may come from here.
+
+    What torch has made on the other device unseen, in another thread or of numbers, has no numbers: zeros stand for them.
+    """
+    name, device = func._schema.name.partition("::")[2], kwargs.get("device")
+    used = [*_tensors([*args, *kwargs.values()])]
+    here = {
+        id(one): one.here if type(one) is _There else torch.zeros_like(one, device="cpu")
+        for one in used
+        if _is_there(one)
+    }
+    if here and name not in _CROSSES:
+        behind = [one for one in used if id(one) not in here and one.dim()]
+        if behind:
+            raise _Behind(behind)
+        if name == "_fused_sdp_choice":
+            return 0  # the one way that is made of other operators
+    given, named = _each([[*args], [*kwargs.values()]], lambda one: here.get(id(one), one))
+    kwargs = dict(zip(kwargs, named, strict=True))
+    result = func(*given, **(kwargs if device is None else {**kwargs, "device": "cpu"}))
+    if device is not None:
+        goes = device.type == _ELSEWHERE
+    else:
+        goes = id(used[0]) in here if name in _CROSSES else bool(here)
+    known = {id(here[id(one)]): one for one in used if id(one) in here}  # what is written into stays the same object
+    return _each(result, lambda one: known[id(one)] if id(one) in known else _There(one)) if goes else result
+
+
+def _is_there(tensor: Any) -> bool:
+    return T.get(tensor, "device").type == _ELSEWHERE
+
+
+def _there(tensor: Any) -> Any:
+    return _There(T.copy(tensor))
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Something with each of the tensors in it changed."""
+    if is_a(value, T.Tensor):
+        return change(value)
+    return type(value)(_each(one, change) for one in value) if type(value) in (tuple, list) else value
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -174,7 +181,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def on_device(candidate: Any, run: Run) -> dict[str, Any]:
-    """Of what a result was computed, and on which device that is where this leaves it open; see `device_parts`.
+    """What would stay behind if the inputs, and the module, lay on another device; see `device_parts`.
 
     args: tensors, or lists and tuples of them. options: as for `module`, with init where a module is to be made.
     """
@@ -182,49 +189,26 @@ def on_device(candidate: Any, run: Run) -> dict[str, Any]:
 
 
 def device_parts(function: Any, run: Run, *modules: Any) -> dict[str, Any]:
-    """'seen': what `_Own` says of a result, by name; 'device', where that leaves it open: '' where a tensor stayed behind, 'unknown' where
-    the numbers decide what runs, which torch's meta device does not have. modules: what else moves with the inputs."""
+    """'behind': '' where all follows the inputs to another device, else MADE or KEPT. modules: what else moves with the inputs.
+
+    The first call is an ordinary one, which may keep something for the next.
+    """
     modules = [one for one in (function, *modules) if is_a(one, T.Module)]
-    owned = [
-        tensor
-        for one in modules
-        for tensor in (*T.parameters(one).values(), *(each for each, _ in T.buffers(one).values()))
-    ]
-    own = _Own(
-        [*_tensors([*run.args, *run.kwargs.values()]), *owned],
-        [tensor for one in modules for tensor in T.plain_tensors(one).values()],
-    )
-    with own:
-        result = function(*run.args, **run.kwargs)
-    seen = own.seen(result)
-    if "strayed" in seen and any(T.plain_tensors(one) for one in modules):
-        seen.add("kept")
-    parts = {"seen": " ".join(name for name in SEEN if name in seen)}
-    if not open_question(seen) or not any(True for _ in _tensors(result)):
-        return parts
-    for one in modules:
-        T.move(one, "meta")
-    return {**parts, "device": _on_meta(function, run)}
-
-
-def _on_meta(function: Any, run: Run) -> str:
-    """The device of what a function gives on torch's meta device; '' where it gives nothing, since a tensor stayed behind."""
+    plain = [tensor for one in modules for tensor in T.plain_tensors(one).values()]
+    function(*run.args, **run.kwargs)
+    kept = [T.storage(tensor).data_ptr() for one in modules for tensor in T.plain_tensors(one).values()]
     try:
-        result = function(*_moved(run.args), **dict(zip(run.kwargs, _moved(run.kwargs.values()), strict=True)))
-    except NotImplementedError:  # it is a RuntimeError, too
-        return "unknown"
-    except RuntimeError as error:
-        return "" if "device" in str(error) else "unknown"  # torch's words for it depend on the operation that met it
-    devices = {T.get(one, "device").type for one in _tensors(result)}
-    return devices.pop() if len(devices) == 1 else ""
-
-
-def _moved(values: Iterable[Any]) -> list[Any]:
-    return [
-        T.to_device(one, "meta")
-        if is_a(one, T.Tensor)
-        else type(one)(_moved(one))
-        if type(one) in (tuple, list)
-        else one
-        for one in values
-    ]
+        with _Elsewhere():
+            for one in modules:
+                T.change(one, _there)
+            result = function(*_each(run.args, _there), **{key: _each(one, _there) for key, one in run.kwargs.items()})
+    except _Behind as error:
+        behind = KEPT if any(T.storage(one).data_ptr() in kept for one in error.tensors) else MADE
+    except (
+        RuntimeError,
+        TypeError,
+    ):  # of what no such tensor can do, such as `tolist`; the ordinary call came to its end
+        behind = ""
+    else:
+        behind = "" if all(_is_there(one) for one in _tensors(result)) else MADE
+    return {"behind": KEPT if behind and plain else behind}

@@ -1,11 +1,13 @@
 """A loop that writes with a cache: what it writes, and that every token is seen once."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
+from ...shared.library import on_another_device
 from .. import readings
 
 FED = readings.FED
@@ -67,6 +69,10 @@ class generate_cached:
         yield case("rows", "more texts than tokens", 7, 2, 3, training=True)
         for i, (b, t) in enumerate(((2, 3), (1, 1), (3, 4))):
             yield case(f"none-{i}", "no new token", b, t, 0, training=i == 1)
+
+        on_device = on_another_device(case("sizes", "four new tokens after three, two texts", 2, 3, 4))
+        options = {"table": rng.normal(size=(14, 14)).astype(np.float32)}
+        yield replace(on_device, probe="probes.generation_on_device", options=options)
 
     @holds("the model sees the prompt in one call, then each new token once, alone")
     def once(case, parts):

@@ -1198,3 +1198,26 @@ WRONG["generate_cached"] += [
 """,
     ),
 ]
+
+WRONG["generate_cached"] += [
+    # The text is gathered in a tensor on the CPU, whichever device the prompt is on.
+    (
+        "DT4",
+        """@torch.no_grad()
+def generate_cached(model, ids, max_new_tokens):
+    before = model.training
+    model.eval()
+    try:
+        b, t = ids.shape
+        text = torch.zeros(b, t + max_new_tokens, dtype=torch.long)
+        text[:, :t] = ids
+        cache, fed = model.new_cache(b), ids
+        for i in range(max_new_tokens):
+            fed = model(fed, cache)[:, -1].argmax(dim=-1, keepdim=True)
+            text[:, t + i : t + i + 1] = fed
+        return text
+    finally:
+        model.train(before)
+""",
+    )
+]

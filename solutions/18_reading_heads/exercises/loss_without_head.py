@@ -1,6 +1,7 @@
 """An ablation: the loss of a language model one of whose heads adds nothing, or only its mean; the model comes back whole."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import ContractError
 from grader.worker.values import Observation, Part
 
-from ...shared.library import changes, random_parameters
+from ...shared.library import changes, on_another_device, random_parameters
 
 LOSS, MODEL = "loss", "model"
 WHOLE = "as it was"
@@ -68,6 +69,13 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
 
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    if case.key == "device":
+        follows = all(part.array for part in got.parts.values() if part.role == "flag")
+        return (
+            None
+            if follows
+            else "On another device it would stop: a tensor that the function makes is not where the model is."
+        )
     _, layer, head, *mean = case.args
     done = f"Head {head} of layer {layer} {'was replaced by its mean' if mean and mean[0] else 'was removed'}"
     if LOSS in expected.parts:
@@ -193,6 +201,10 @@ class loss_without_head:
         for number, (layer, head, *mean) in enumerate(((2, 0), (7, 0), (0, 3), (1, 3), (1, 3, True), (1, 8))):
             which = f"layer {layer} of two, counted from 0" if layer > 1 else f"head {head} of three, counted from 0"
             yield case(f"beyond-{number}", which, (layer, head, *mean), heads=3, raises="ValueError")
+        on_device = on_another_device(
+            case("sizes", "one block, the mean in the place of a head", (0, 1, True), layers=1)
+        )
+        yield replace(on_device, probe="probes_ablation.ablation_on_device")
         yield case("left", "a head that does not exist: the model stays as it was", (0, 5), heads=2, caught=True)
 
     hints = (

@@ -832,3 +832,15 @@ WRONG["loss_without_head"] += [
 """,
     )
 ]
+
+WRONG["loss_without_head"] += [
+    # A mask, or the positions of a head, on the CPU alone: on a GPU it stops.
+    (
+        None,
+        _ABLATED.replace(
+            "        y[..., cut] = y[..., cut].mean(dim=(0, 1), keepdim=True) if mean else 0.0\n",
+            "        keep = torch.ones(y.shape[-1])\n        keep[cut] = 0\n"
+            "        y = y * keep + (y.mean(dim=(0, 1), keepdim=True) * (1 - keep) if mean else 0)\n",
+        ),
+    )
+]
