@@ -28,7 +28,6 @@ from grader.util.files import json_object, lock_file
 FORMAT = 1  # of a journal
 START = b'{"room": '
 KEYS = ("code", "key", "key_with_names")
-MAX_LEARNERS = 1_000  # learners in one room
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
 
 
@@ -155,10 +154,6 @@ class Room:
             except (MessageError, LookupError, TypeError, ValueError, AttributeError):
                 journal.dropped += 1
         journal.lines.clear()
-
-    @property
-    def full(self) -> bool:
-        return len(self.present()) >= MAX_LEARNERS
 
     def join(self, name: str, token: str = "") -> str:
         """Gives a learner a place; who was here before, and shows the token of then, takes the same one.
