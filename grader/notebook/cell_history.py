@@ -104,10 +104,10 @@ class CellHistory:
                     self.absences[name] = Absence(absences[name], graded)
                 elif name in edited:
                     self.absences[name] = edited[name]
-            elif earlier is not None:
+                continue
+            if earlier is not None:
                 self.absences[name] = earlier
-            # A module is the same whichever cell imported it.
-            if not replaced and (failure is not None or name not in defines) and type(earlier_value) is not ModuleType:
+            if type(earlier_value) is not ModuleType:  # which is the same whichever cell imported it
                 self.stale[name] = StaleDefinition(failure, earlier_value, defines)
         self._before = {}
         if cell_id:
