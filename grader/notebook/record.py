@@ -99,9 +99,7 @@ class Record:
     def add_attempt(self, exercise: str, digest: str, status: str) -> None:
         """Notes a verdict on one state of the code, known by its digest."""
         with self._edit("exercises", exercise) as entry:
-            attempts = entry.get("attempts")
-            if not isinstance(attempts, dict):
-                attempts = {}
+            attempts = _dict_at(entry, "attempts")
             if status != "not_started":
                 attempts.pop(digest, None)
                 attempts[digest] = status
@@ -211,10 +209,10 @@ def _dict_at(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entry(entry: dict[str, Any]) -> ExerciseRecord:
-    hints, attempts, status = entry.get("hints"), entry.get("attempts"), entry.get("status")
+    hints, status = entry.get("hints"), entry.get("status")
     return ExerciseRecord(
         status if isinstance(status, str) else "not_started",
         bool(entry.get("passed")),
         min(max(hints, 0), 3) if type(hints) is int else 0,
-        len(attempts) if isinstance(attempts, dict) else 0,
+        len(_dict_at(entry, "attempts")),
     )
