@@ -65,8 +65,7 @@ class CellHistory:
     def __init__(self) -> None:
         self.stale: dict[str, StaleDefinition] = {}
         self.absences: dict[str, Absence] = {}
-        self._before: dict[str, Any] = {}
-        self._absent_before: dict[str, Absence] = {}
+        self._before: dict[str, tuple[Any, Absence | None]] = {}  # what a name was, and why grading had not got it
         # What a cell, by its id, defined when it last ran to its end.
         self._names_of_cell: dict[str, frozenset[str]] = {}
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
@@ -79,8 +78,7 @@ class CellHistory:
         """
         self._delete(set(deleted), cell_id)
         names = defined_names(without_magics(text)) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
-        self._before = {name: namespace.get(name, NOTHING) for name in names}
-        self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
+        self._before = {name: (namespace.get(name, NOTHING), self.absences.get(name)) for name in names}
         for name in names:
             self.stale.pop(name, None)
             if normalize(text) not in _not_graded():
@@ -92,9 +90,8 @@ class CellHistory:
         defines = defined_names(without_magics(text)) | taken.keys()
         failure = failure_from(error) if error is not None else None
         absences, edited = self._absences(text, taken, namespace), _edited(text, cell_id or "")
-        for name, earlier_value in self._before.items():
+        for name, (earlier_value, earlier) in self._before.items():
             replaced = namespace.get(name, NOTHING) is not earlier_value
-            earlier = self._absent_before.get(name)
             if replaced or (failure is None and name in defines):
                 if cell_id:
                     self._last_cell[name] = cell_id
