@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +185,6 @@ class Record:
         self._memory = data
         self._notes.append(f"{why}; it is kept only until this kernel ends.")
         return data
-
-
-@cache
-def record_at(path: Path) -> Record:
-    """The same object as long as the path stays, for what it has said already."""
-    return Record(path)
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:

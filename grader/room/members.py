@@ -21,7 +21,7 @@ from typing import Any
 
 from grader.course.course import Course
 from grader.room.board import Board, Learner, State, next_exercise
-from grader.room.message import Event, MessageError, new_code, read, to_json
+from grader.room.message import Event, new_code, read, to_json
 from grader.util.errors import InputError
 from grader.util.files import json_object, lock_file
 
@@ -151,7 +151,7 @@ class Room:
         for line in journal.lines:
             try:
                 self._apply(line)
-            except (MessageError, LookupError, TypeError, ValueError, AttributeError):
+            except (LookupError, TypeError, ValueError, AttributeError):
                 journal.dropped += 1
         journal.lines.clear()
 
