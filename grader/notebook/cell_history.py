@@ -173,12 +173,12 @@ class CellHistory:
         return self._names_of_cell.get(cell_id, frozenset())
 
 
-def describe_failure(failure: Failure) -> tuple[str, str]:
-    """("SyntaxError: '(' was never closed", 'exps = np.exp((scores') of a run that failed: what was raised, and the line."""
+def describe_failure(failure: Failure) -> str:
+    """ "SyntaxError: '(' was never closed": what was raised in a run that failed."""
     if failure.type == "KeyboardInterrupt":
-        return "it was interrupted", failure.line
+        return "it was interrupted"
     message = _PLACE.sub("", failure.message.partition("\n")[0])
-    return f"{failure.type}: {message}" if message else failure.type, failure.line
+    return f"{failure.type}: {message}" if message else failure.type
 
 
 @cache

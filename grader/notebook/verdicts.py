@@ -79,8 +79,8 @@ def _stale(target: Target) -> Any:
         now = ", ".join(f"`{each}`" for each in sorted(definition.defines)) or "nothing"
         headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
     else:
-        message, text = describe_failure(definition.failure)
-        line = Line(text, definition.failure.line_number) if text else None
+        failure, message = definition.failure, describe_failure(definition.failure)
+        line = Line(failure.line, failure.line_number) if failure.line else None
         stop = "" if message[-1:] in "?!" else "."
         headline = f"The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{stop}"
     if name != target.name:
