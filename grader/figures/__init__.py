@@ -53,6 +53,24 @@ _RAMPS = {
     "scores": ("#0072B2", "#8FBFDD", "#FFFFFF", "#EDB58C", "#D55E00"),
 }
 _RAMPS["difference"] = _RAMPS["scores"]
+_SETTINGS: dict[str, Any] = {  # matplotlib's, of the shared look
+    "font.family": [_FONT],
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.titlecolor": _INK,
+    "axes.edgecolor": "#9A9A9A",
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "axes.titlepad": 8,
+    "hatch.linewidth": 0.8,
+    "mathtext.default": "regular",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -62,28 +80,6 @@ def __getattr__(name: str) -> Any:
     from grader.notebook.kernel_course import kernel_course
 
     return kernel_course().figures(name)
-
-
-def _settings() -> dict[str, Any]:
-    """matplotlib settings of the shared look."""
-    return {
-        "font.family": [_FONT],
-        "font.size": 10,
-        "axes.titlesize": 10.5,
-        "axes.labelsize": 9.5,
-        "xtick.labelsize": 9,
-        "ytick.labelsize": 9,
-        "legend.fontsize": 9,
-        "text.color": _INK,
-        "axes.labelcolor": _INK,
-        "axes.titlecolor": _INK,
-        "axes.edgecolor": "#9A9A9A",
-        "xtick.color": "#555555",
-        "ytick.color": "#555555",
-        "axes.titlepad": 8,
-        "hatch.linewidth": 0.8,
-        "mathtext.default": "regular",
-    }
 
 
 def panels(
@@ -107,22 +103,18 @@ def panels(
     rows = -(-n // columns)
     width = width or (4.6 if columns == 1 else min(3.1 * columns, 8.8))
     height = height or rows * min(0.25 + width / columns, 3.4)
-    with matplotlib.rc_context(_settings()):  # type: ignore[arg-type]
+    with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
         fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         grid = fig.subplots(rows, columns, squeeze=False, width_ratios=ratios).ravel()
     for spare in grid[n:]:
         spare.remove()
     for ax in grid[:n]:
-        _quiet(ax)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_axisbelow(True)
+        ax.grid(True, color="#ECECEC", linewidth=0.8)
+        ax.tick_params(length=3, width=0.8)
+        ax.set_prop_cycle(color=CYCLE, linewidth=[2.0] * len(CYCLE))
     return fig, list(grid[:n])
-
-
-def _quiet(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(True, color="#ECECEC", linewidth=0.8)
-    ax.tick_params(length=3, width=0.8)
-    ax.set_prop_cycle(color=CYCLE, linewidth=[2.0] * len(CYCLE))
 
 
 def matrix(
@@ -161,9 +153,9 @@ def matrix(
     ramp = LinearSegmentedColormap.from_list(kind, _RAMPS[kind])
     shown = np.ma.masked_invalid(array)
     image = ax.imshow(shown, cmap=ramp, vmin=low, vmax=high, aspect="equal", interpolation="nearest")
-    _dress(ax, array.shape, title, rows, columns, xlabel, ylabel)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    _set_ticks(ax, array.shape, rows, columns)
     _mark_missing(ax, array)
-    _frame_pale(ax, array)
     if array.size <= MAX_WRITTEN:
         _write_numbers(ax, array, image, fmt)
     else:
@@ -184,18 +176,7 @@ def _limits(array: np.ndarray, kind: str) -> tuple[float, float]:
     return -reach, reach
 
 
-def _dress(
-    ax: Axes,
-    shape: tuple[int, ...],
-    title: str,
-    rows: Sequence[str] | None,
-    columns: Sequence[str] | None,
-    xlabel: str,
-    ylabel: str,
-) -> None:
-    ax.set_title(title)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+def _set_ticks(ax: Axes, shape: tuple[int, ...], rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
     ax.grid(False)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
@@ -215,6 +196,7 @@ def _dress(
 
 
 def _mark_missing(ax: Axes, array: np.ndarray) -> None:
+    """Hatches NaN, grays infinities, and draws a hairline around the matrix: white cells would otherwise vanish on white paper."""
     from matplotlib.patches import Rectangle
 
     for row, column in np.argwhere(~np.isfinite(array)):
@@ -230,6 +212,10 @@ def _mark_missing(ax: Axes, array: np.ndarray) -> None:
                 linewidth=0,
             )
         )
+    rows, columns = array.shape
+    ax.add_patch(
+        Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor="#BFBFBF", linewidth=1, zorder=6, clip_on=False)
+    )
 
 
 def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> None:
@@ -257,25 +243,11 @@ def _luminance(colour: Sequence[float]) -> float:
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
-def _frame_pale(ax: Axes, array: np.ndarray) -> None:
-    """A hairline around the matrix: white cells would otherwise vanish on white paper."""
-    from matplotlib.patches import Rectangle
-
-    rows, columns = array.shape
-    ax.add_patch(
-        Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor="#BFBFBF", linewidth=1, zorder=6, clip_on=False)
-    )
-
-
 def _written(number: float, fmt: str) -> str:
-    if np.isnan(number):
-        return "nan"
-    if np.isinf(number):
-        return "∞" if number > 0 else "−∞"
     text = format(number, fmt)
     if float(text) == 0:
         text = text.lstrip("-")
-    return text.replace("-", "−")
+    return text.replace("inf", "∞").replace("-", "−")
 
 
 def arrows(
@@ -325,8 +297,7 @@ def arrows(
     reach = reach or 1.25 * max(float(np.abs(ends).max(initial=0.0)), 1e-9)
     ax.set_xlim(-reach if (ends[:, 0] < 0).any() else min(ax.get_xlim()[0], -0.12 * reach), reach)
     ax.set_ylim(-reach if (ends[:, 1] < 0).any() else min(ax.get_ylim()[0], -0.12 * reach), reach)
-    ax.set_aspect("equal")
-    ax.set_title(title)
+    ax.set(title=title, aspect="equal")
     return ax
 
 
@@ -350,8 +321,7 @@ def bars(
     ax.set_xticks(range(len(heights)), list(labels))
     ax.tick_params(axis="x", length=0)
     ax.grid(False, axis="x")
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
+    ax.set(title=title, ylabel=ylabel)
     if limits is not None:
         ax.set_ylim(*limits)
     else:
@@ -390,10 +360,9 @@ def picture(fig: Figure, *, alt: str) -> Picture:
 
     if not alt.strip():
         raise ValueError("a figure needs alternative text: show(fig, alt='what it shows')")
-    settings = _settings()
-    with matplotlib.rc_context(settings):  # type: ignore[arg-type]
+    with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
-            text.set_fontfamily(settings["font.family"])
+            text.set_fontfamily([_FONT])
         canvas, dpi = FigureCanvasAgg(fig), fig.dpi
         fit_titles(fig)
         fig.dpi = 2 * SCREEN_DPI
@@ -433,13 +402,8 @@ def show(fig: Figure, *, alt: str) -> None:
     """Displays fig in the notebook, also from inside an `if`; without Jupyter prints its alt text."""
     image = picture(fig, alt=alt)
     try:
-        from IPython import get_ipython
+        from IPython.display import display
     except ImportError:
         print(image)
-        return
-    if get_ipython() is None:
-        print(image)
-        return
-    from IPython.display import display
-
-    display(image)
+    else:
+        display(image)  # which prints it, too, where no shell runs

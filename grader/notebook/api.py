@@ -13,8 +13,10 @@ from typing import Any
 
 from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
 from grader.notebook.display import Display, print_in_script, say
-from grader.notebook.record import ROOM_FILE, Record, default_path, record_at
+from grader.notebook.record import ROOM_FILE, Record, default_path
 from grader.notebook.target import MISSING, Refusal, find
+
+_record_at = functools.cache(Record)  # the same object as long as the path stays, for what it has said already
 
 
 def _refusal_displayed(call: Callable[..., Display]) -> Callable[..., Display]:
@@ -141,4 +143,4 @@ def _room() -> Any:
 
 def _record() -> Record:
     """The record of the current folder."""
-    return record_at(default_path())
+    return _record_at(default_path())

@@ -65,8 +65,7 @@ class CellHistory:
     def __init__(self) -> None:
         self.stale: dict[str, StaleDefinition] = {}
         self.absences: dict[str, Absence] = {}
-        self._before: dict[str, Any] = {}
-        self._absent_before: dict[str, Absence] = {}
+        self._before: dict[str, tuple[Any, Absence | None]] = {}  # what a name was, and why grading had not got it
         # What a cell, by its id, defined when it last ran to its end.
         self._names_of_cell: dict[str, frozenset[str]] = {}
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
@@ -79,8 +78,7 @@ class CellHistory:
         """
         self._delete(set(deleted), cell_id)
         names = defined_names(without_magics(text)) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
-        self._before = {name: namespace.get(name, NOTHING) for name in names}
-        self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
+        self._before = {name: (namespace.get(name, NOTHING), self.absences.get(name)) for name in names}
         for name in names:
             self.stale.pop(name, None)
             if normalize(text) not in _not_graded():
@@ -92,9 +90,8 @@ class CellHistory:
         defines = defined_names(without_magics(text)) | taken.keys()
         failure = failure_from(error) if error is not None else None
         absences, edited = self._absences(text, taken, namespace), _edited(text, cell_id or "")
-        for name, earlier_value in self._before.items():
+        for name, (earlier_value, earlier) in self._before.items():
             replaced = namespace.get(name, NOTHING) is not earlier_value
-            earlier = self._absent_before.get(name)
             if replaced or (failure is None and name in defines):
                 if cell_id:
                     self._last_cell[name] = cell_id
@@ -104,10 +101,10 @@ class CellHistory:
                     self.absences[name] = Absence(absences[name], graded)
                 elif name in edited:
                     self.absences[name] = edited[name]
-            elif earlier is not None:
+                continue
+            if earlier is not None:
                 self.absences[name] = earlier
-            # A module is the same whichever cell imported it.
-            if not replaced and (failure is not None or name not in defines) and type(earlier_value) is not ModuleType:
+            if type(earlier_value) is not ModuleType:  # which is the same whichever cell imported it
                 self.stale[name] = StaleDefinition(failure, earlier_value, defines)
         self._before = {}
         if cell_id:
@@ -176,12 +173,12 @@ class CellHistory:
         return self._names_of_cell.get(cell_id, frozenset())
 
 
-def describe_failure(failure: Failure) -> tuple[str, str]:
-    """("SyntaxError: '(' was never closed", 'exps = np.exp((scores') of a run that failed: what was raised, and the line."""
+def describe_failure(failure: Failure) -> str:
+    """ "SyntaxError: '(' was never closed": what was raised in a run that failed."""
     if failure.type == "KeyboardInterrupt":
-        return "it was interrupted", failure.line
+        return "it was interrupted"
     message = _PLACE.sub("", failure.message.partition("\n")[0])
-    return f"{failure.type}: {message}" if message else failure.type, failure.line
+    return f"{failure.type}: {message}" if message else failure.type
 
 
 @cache

@@ -27,17 +27,12 @@ def running_sign(call: str) -> Iterator[None]:
     from IPython.display import DisplayHandle
 
     text = f"{call} is running; the stop button (the square) in the toolbar stops it."
-    sign, handle = (
-        Display(text, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{text}</p>'),
-        DisplayHandle(),
-    )
-    lock, ended, visible = threading.Lock(), threading.Event(), threading.Event()
+    sign = Display(text, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{text}</p>')
+    handle, visible = DisplayHandle(), threading.Event()
 
     def show() -> None:
-        with lock:
-            if not ended.is_set():
-                handle.display(sign)
-                visible.set()
+        handle.display(sign)
+        visible.set()
 
     timer = threading.Timer(PATIENCE_S, show)
     timer.daemon = True
@@ -47,8 +42,8 @@ def running_sign(call: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        with lock:
-            ended.set()
+        if timer.is_alive():
+            timer.join()  # it may be showing the sign
         if visible.is_set():
             handle.update(Display("", ""))
 
@@ -57,12 +52,8 @@ def mute_exercises(namespace: Mapping[str, Any]) -> None:
     """From now to the end of the cell, nothing is shown of what exercises print. In a script everything is shown."""
     if isinstance(sys.stdout, _Muted) or not getattr(ipython(), "attention_course", False):
         return
-    names = {
-        file: name
-        for name in kernel_course().exercise_names()
-        if name in namespace
-        for file in code_files(namespace[name])
-    }
+    exercises = [name for name in kernel_course().exercise_names() if name in namespace]
+    names = {file: name for name in exercises for file in code_files(namespace[name])}
     sys.stdout = _Muted(sys.stdout, names)  # type: ignore[assignment]
 
 

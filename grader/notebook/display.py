@@ -6,31 +6,6 @@ import sys
 import time
 from typing import Any
 
-# JupyterLab scrolls to the next cell while a check runs, and what is shown then pushes its own headline out of view. The headline
-# comes back once, right after it was made: not where a notebook with a stored verdict is opened.
-IN_VIEW = """<script>(() => {{
-  const headline = document.currentScript.parentElement.querySelector(".attn-head");
-  const again = () => Date.now() - {made} < 20000 && headline && headline.scrollIntoView({{block: "nearest"}});
-  [200, 600, 1200].forEach((wait) => setTimeout(again, wait));
-}})()</script>"""
-
-# Classes of pygments' tokens in the colors of the notebook's own editor, light or dark. The variables are JupyterLab's; where there are
-# none, mid tones that stand on white and on black.
-_COLORS = {
-    "[class^=attn-k], .attn-code .attn-ow": ("keyword", "#3D8B40"),
-    "[class^=attn-s]": ("string", "#C0504D"),
-    "[class^=attn-c]": ("comment", "#7F8C8D"),
-    "[class^=attn-m]": ("number", "#4C8C6B"),
-    ".attn-o": ("operator", "#A05CC5"),
-    ".attn-nd": ("meta", "#8E6FC7"),
-    "[class^=attn-nf], .attn-code .attn-nc, .attn-code .attn-fm": ("def", "#3B78C9"),
-    "[class^=attn-nb], .attn-code .attn-bp": ("builtin", "#3D8B40"),
-}
-_CODE_STYLE = "".join(
-    f".attn .attn-code {selector} {{color: var(--jp-mirror-editor-{variable}-color, {color})}}"
-    for selector, (variable, color) in _COLORS.items()
-)
-
 
 class Display:
     """An answer that displays itself: HTML in a notebook, text elsewhere. True where it is a pass."""
@@ -45,8 +20,12 @@ class Display:
         return self.text
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        failed = self.verdict is not None and not self.verdict.passed
-        return {"text/plain": self.text, "text/html": self.html + IN_VIEW.format(made=int(1000 * time.time())) * failed}
+        html = self.html
+        if self.verdict is not None and not self.verdict.passed:
+            from grader.reports.html import render
+
+            html += render("in_view.html", made=int(1000 * time.time()))
+        return {"text/plain": self.text, "text/html": html}
 
 
 def ipython() -> Any:
@@ -79,10 +58,11 @@ def colored(code: str) -> str:
     from pygments.lexers.python import PythonLexer
 
     from grader.reports import text
+    from grader.reports.html import style
 
     lexer = PythonLexer(stripnl=False, ensurenl=False)
     body = highlight(text.clean(code), lexer, HtmlFormatter(nowrap=True, classprefix="attn-"))
-    return f'<style>{_CODE_STYLE}</style><pre class="attn-code">{body}</pre>'
+    return f'<style>\n{style("code.css")}</style><pre class="attn-code">{body}</pre>'
 
 
 def print_in_script(result: Display) -> Display:

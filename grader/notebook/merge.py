@@ -195,5 +195,4 @@ def _role(cell: Cell) -> str:
 
 def text_of(cell: Cell) -> str:
     """What a cell holds, whether as one text or as lines."""
-    source = cell.get("source", "")
-    return source if isinstance(source, str) else "".join(source)
+    return "".join(cell.get("source", ""))

@@ -36,8 +36,8 @@ def sentence(
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
     definition = history.stale.get(name)
     if definition is not None and definition.failure is not None:
-        message, line = describe_failure(definition.failure)
-        at = f" in its line {definition.failure.line_number}, `{line}`" if line else ""
+        failure, message = definition.failure, describe_failure(definition.failure)
+        at = f" in its line {failure.line_number}, `{failure.line}`" if failure.line else ""
         return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
     course = kernel_course()
     if name in course.exercise_names():

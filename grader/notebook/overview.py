@@ -15,29 +15,24 @@ from grader.reports.html import render
 
 @dataclass(frozen=True)
 class Line:
-    """One exercise. points: None where its lesson cannot be loaded here (torch is missing, say)."""
+    """One exercise."""
 
     lesson: str
     exercise: str
     status: str
-    points: int | None
+    points: int
     attempts: int
-    further: bool = False
+    further: bool
 
 
 def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, ...]:
     """One line for each exercise of these lessons, by default of all, in the course's order. What passed once stays passed."""
     course, lines = kernel_course(), []
     for lesson in course.lessons() if lessons is None else lessons:
-        try:
-            points = {exercise.name: exercise.points for exercise in course.lesson(lesson).exercises}
-        except ImportError:
-            points = {}
-        for name in course.exercises[lesson]:
-            entry = record.entry(name)
+        for exercise in course.lesson(lesson).exercises:
+            entry = record.entry(exercise.name)
             status = "passed" if entry.passed else entry.status if entry.status in text.STATUS_WORDS else "failed"
-            further = name in course.further(lesson)
-            lines.append(Line(lesson, name, status, points.get(name), entry.attempts, further))
+            lines.append(Line(lesson, exercise.name, status, exercise.points, entry.attempts, exercise.further))
     return tuple(lines)
 
 
@@ -50,7 +45,7 @@ def display(lines: Sequence[Line], notes: Sequence[str] = (), current: str | Non
         (
             f"{line.exercise}{' (further)' if line.further else ''}",
             f"{html.STATUS_STYLES[line.status][0]} {text.STATUS_WORDS[line.status]}",
-            "?" if line.points is None else _points([line]),
+            _points([line]),
             str(line.attempts or ""),
         )
         for line in lessons.pop(current)
@@ -89,5 +84,5 @@ def _passed(lines: Sequence[Line]) -> str:
 
 
 def _points(lines: Sequence[Line]) -> str:
-    points = sum(line.points or 0 for line in lines if line.status == "passed")
-    return f"{points}/{sum(line.points or 0 for line in lines)}"
+    points = sum(line.points for line in lines if line.status == "passed")
+    return f"{points}/{sum(line.points for line in lines)}"

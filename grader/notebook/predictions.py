@@ -15,7 +15,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 
 EXAMPLE = 'predict("01.1", "ABC")'
-_NUMBER = re.compile(r"(\d\d)\.([1-9])")
+_NUMBER, _OPTIONS = re.compile(r"\d\d\.[1-9]"), re.compile(r"[^\W\d_]{2,}")
 
 
 def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
@@ -23,13 +23,8 @@ def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
 
     number: '01.2' is lesson 01's second prediction. options: its letters. choice: one of them, for who has no buttons.
     """
-    if not (
-        isinstance(number, str)
-        and _NUMBER.fullmatch(number)
-        and isinstance(options, str)
-        and options.isalpha()
-        and options[1:]
-    ):
+    are_texts = isinstance(number, str) and isinstance(options, str)
+    if not (are_texts and _NUMBER.fullmatch(number) and _OPTIONS.fullmatch(options)):
         return sentence(f"predict takes a prediction's number and the letters of its options, as in `{EXAMPLE}`.")
     key, as_in = _key(number), f'as in `predict("{number}", "{options}", "{options[0]}")`.'
     if choice and not (isinstance(choice, str) and len(choice) == 1 and choice.upper() in options):

@@ -38,12 +38,10 @@ def code_files(obj: Any) -> list[str]:
     return [file for file in files if not file.startswith(_LIBRARIES)]
 
 
-def globals_named(code: CodeType) -> Iterator[str]:
-    """The global names that code and the functions inside it read, each function's once, in the order of reading."""
-    return _operands(code, ("LOAD_GLOBAL", "LOAD_NAME"))
-
-
-def _operands(code: CodeType, opnames: tuple[str, ...]) -> Iterator[str]:
+def names_in(code: CodeType, *opnames: str) -> Iterator[str]:
+    """What these steps of code and of the functions inside it name, by default the globals that they read; each function's once, in
+    its order."""
+    opnames = opnames or ("LOAD_GLOBAL", "LOAD_NAME")
     pending = [code]
     while pending:
         code = pending.pop()
@@ -60,7 +58,7 @@ def names_read(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
     pending = [obj]
     while pending:
         for function in functions_of(pending.pop(0)):
-            for name in globals_named(function.__code__):
+            for name in names_in(function.__code__):
                 if name in namespace and name not in names and namespace[name] is not obj:
                     names[name] = namespace[name]
                     if not of_library(_module(namespace[name])):
@@ -114,7 +112,7 @@ def names_taken(text: str) -> dict[str, str]:
 def imported_files(*objects: Any) -> list[str]:
     """The learner's own files that the code of these functions and classes imports when it runs."""
     codes = (function.__code__ for obj in objects for function in functions_of(obj))
-    names = dict.fromkeys(name for code in codes for name in _operands(code, ("IMPORT_NAME",)))
+    names = dict.fromkeys(name for code in codes for name in names_in(code, "IMPORT_NAME"))
     return [file for name in names if (file := own_file(name.partition(".")[0]))]
 
 

@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,7 @@ class Record:
     def add_attempt(self, exercise: str, digest: str, status: str) -> None:
         """Notes a verdict on one state of the code, known by its digest."""
         with self._edit("exercises", exercise) as entry:
-            attempts = entry.get("attempts")
-            if not isinstance(attempts, dict):
-                attempts = {}
+            attempts = _dict_at(entry, "attempts")
             if status != "not_started":
                 attempts.pop(digest, None)
                 attempts[digest] = status
@@ -190,12 +187,6 @@ class Record:
         return data
 
 
-@cache
-def record_at(path: Path) -> Record:
-    """The same object as long as the path stays, for what it has said already."""
-    return Record(path)
-
-
 def _parsed(raw: bytes) -> dict[str, Any] | None:
     """The record in a file's bytes, None where they hold none."""
     data = json_object(raw) if len(raw) <= MAX_BYTES else None
@@ -211,10 +202,10 @@ def _dict_at(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entry(entry: dict[str, Any]) -> ExerciseRecord:
-    hints, attempts, status = entry.get("hints"), entry.get("attempts"), entry.get("status")
+    hints, status = entry.get("hints"), entry.get("status")
     return ExerciseRecord(
         status if isinstance(status, str) else "not_started",
         bool(entry.get("passed")),
         min(max(hints, 0), 3) if type(hints) is int else 0,
-        len(attempts) if isinstance(attempts, dict) else 0,
+        len(_dict_at(entry, "attempts")),
     )

@@ -85,9 +85,8 @@ def _outcome(code: str, names: dict[str, Any]) -> str:
             value = repr(eval(compile(ast.unparse(last), "<replay>", "eval"), names))
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_from(error)
-        message, line = describe_failure(failure)
-        place = f", in line {failure.line_number} of your cell: `{line}`" if line else ""
-        return f"They ended here: {message}{place}"
+        place = f", in line {failure.line_number} of your cell: `{failure.line}`" if failure.line else ""
+        return f"They ended here: {describe_failure(failure)}{place}"
     return f"They gave:\n\n```text\n{clean(output.getvalue() + value)}\n```"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,13 +46,13 @@ class Membership:
         return time.time() < self.until
 
 
+@dataclass
 class _RoomState:
     """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
-    def __init__(self) -> None:
-        self.sender: Sender | None = None
-        self.shown: set[str] = set()
-        self.unsaved: dict[Path, Membership] = {}
+    sender: Sender | None = None
+    shown: set[str] = field(default_factory=set)
+    unsaved: dict[Path, Membership] = field(default_factory=dict)
 
 
 _state = _RoomState()

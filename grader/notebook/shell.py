@@ -101,14 +101,15 @@ def _grader(line: str) -> None:
     except OSError:  # a browser's Python has no processes
         importlib.import_module("grader.cli").main(words)
         return
-    try:
-        for line in running.stdout or ():
-            print(line, end="", flush=True)
-    except KeyboardInterrupt:  # the square in the toolbar reaches the command, too, where it shares the kernel's group
-        running.terminate()
-        print("stopped.")
-    finally:
-        running.wait()
+    with running:
+        try:
+            for line in running.stdout or ():
+                print(line, end="", flush=True)
+        except (
+            KeyboardInterrupt
+        ):  # the square in the toolbar reaches the command, too, where it shares the kernel's group
+            running.terminate()
+            print("stopped.")
 
 
 def _before_reset(words: list[str]) -> str:

@@ -22,7 +22,9 @@ from grader.reports import html, text
 from grader.reports.html import render, style
 
 Action = tuple[str, str, Callable[[], Display]]  # a button's label, what it does in a sentence, and what does it
-_bars: dict[tuple[bool, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
+_bars: dict[
+    tuple[bool, str], DisplayWithButtons
+] = {}  # the latest of each exercise: an older one is about code that is no more
 
 
 def can_show_buttons() -> bool:
@@ -46,15 +48,15 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
     if "hint(" in verdict.next_step and not verdict.passed:  # it offers calls, and the bar does so
         above, words = replace(verdict, next_step=""), verdict.next_step
-    bar = Toolbar(target, verdict, record, words)
-    return DisplayWithButtons(plain, html.render_verdict(above, notes), bar, verdict, text.render_verdict(above, notes))
+    above_html, above_text = html.render_verdict(above, notes), text.render_verdict(above, notes)
+    return DisplayWithButtons(plain, above_html, target, record, words, verdict, above_text)
 
 
 def reset_question(target: Target, record: Record) -> Display:
     """What reset() shows: whether to do it, and two buttons."""
     question = resetting.question(target.name, record)
-    bar = Toolbar(target, None, record, resetting.how_to_reset(target.name))
-    return DisplayWithButtons(question.text, question.html, bar)
+    words = resetting.how_to_reset(target.name)
+    return DisplayWithButtons(question.text, question.html, target, record, words, None, question.text)
 
 
 def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
@@ -76,28 +78,20 @@ def show_widget(widget: Any, words: Display) -> None:
 
 
 class DisplayWithButtons(Display):
-    """A verdict or a question, and the bar below it. above: the text without what the bar says in words where it has no buttons."""
+    """A verdict, or with None for it the question of reset(), and its buttons below it.
 
-    def __init__(self, text: str, html: str, bar: Toolbar, verdict: Any = None, above: str = "") -> None:
+    words: what stands for the buttons without widgets. above: the text without what the buttons, or the words, say.
+    """
+
+    def __init__(
+        self, text: str, html: str, target: Target, record: Record, words: str, verdict: Any, above: str
+    ) -> None:
         super().__init__(text, f"<style>\n{style('toolbar.css')}</style>{html}", verdict)
-        self._above, self._bar = above or text, bar
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({**self._repr_mimebundle_(), "text/plain": self._above}, raw=True)
-        self._bar.display()
-
-
-class Toolbar:
-    """The buttons of one verdict, or with None for it those of the question of reset(). words: what stands for them without widgets."""
-
-    def __init__(self, target: Target, verdict: Any, record: Record, words: str) -> None:
-        self._target, self._verdict, self._record, self._words = target, verdict, record, words
+        self._target, self._record, self._words, self._above = target, record, words, above
         self._hint = hints.next_level(target.name, record)
 
     def _actions(self) -> Iterator[Action]:
-        target, name, verdict, record = self._target, self._target.name, self._verdict, self._record
+        target, name, verdict, record = self._target, self._target.name, self.verdict, self._record
         if verdict is None:
             yield from self._answers()
             return
@@ -141,11 +135,17 @@ class Toolbar:
         output.append_display_data(answer)
         return Display("", "")
 
-    def display(self) -> None:
-        """Shows the bar as an output of the cell that runs."""
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({**self._repr_mimebundle_(), "text/plain": self._above}, raw=True)
+        self._show_bar()
+
+    def _show_bar(self) -> None:
+        """Shows the buttons as an output of the cell that runs."""
         from ipywidgets import HTML, HBox, VBox
 
-        place = (self._verdict is None, self._target.name)
+        place = (self.verdict is None, self._target.name)
         if place in _bars:
             _bars[place]._empty()
         _bars[place] = self
@@ -183,6 +183,5 @@ class Toolbar:
         name, lesson = self._target.name, kernel_course().lesson_of(self._target.name)
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
-        now = self._verdict is not None and self._verdict.passed
         hints = self._record.entry(name).hints
-        return render("standing.html", mine=mine, now=now, hints=hints, lines=lines, lesson=lesson)
+        return render("standing.html", mine=mine, now=bool(self), hints=hints, lines=lines, lesson=lesson)

@@ -79,8 +79,8 @@ def _stale(target: Target) -> Any:
         now = ", ".join(f"`{each}`" for each in sorted(definition.defines)) or "nothing"
         headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
     else:
-        message, text = describe_failure(definition.failure)
-        line = Line(text, definition.failure.line_number) if text else None
+        failure, message = definition.failure, describe_failure(definition.failure)
+        line = Line(failure.line, failure.line_number) if failure.line else None
         stop = "" if message[-1:] in "?!" else "."
         headline = f"The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{stop}"
     if name != target.name:
@@ -184,15 +184,12 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     if verdict.status not in FAILING:
         return verdict
     names = reach.names_read(target.obj, target.namespace)
-    unsaid = [name for name in names if history.is_absent(name) and f"`{name}` " not in verdict.headline]
-    files = [] if unsaid else reach.imported_files(target.obj, *names.values())
-    absent = [f"`{name}` {history.absences[name].why}" for name in unsaid]
-    absent += [f"{target.name} imports `{file}`. {reach.ABSENT}" for file in files]
-    edited = [
-        f"`{name}` {history.absences[name].why}"
-        for name in names
-        if name in history.absences and history.absences[name].edited
-    ]
+    why = {name: f"`{name}` {history.absences[name].why}" for name in names if name in history.absences}
+    absent = [why[name] for name in why if history.is_absent(name) and f"`{name}` " not in verdict.headline]
+    if not absent:
+        files = reach.imported_files(target.obj, *names.values())
+        absent = [f"{target.name} imports `{file}`. {reach.ABSENT}" for file in files]
+    edited = [why[name] for name in why if history.absences[name].edited]
     verdict = replace(verdict, details=(*verdict.details, *edited))
     if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))

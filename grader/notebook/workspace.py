@@ -169,11 +169,12 @@ def write_glossary(place: Path) -> Path | None:
 
 def lessons_in(place: Path) -> tuple[str, ...]:
     """The lessons whose notebook is in a folder, under the name that it has or had."""
-    return tuple(
-        name
-        for name in kernel_course().lessons()
-        if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *kernel_course().former_names(name)))
-    )
+    return tuple(name for name in kernel_course().lessons() if _present(name, place))
+
+
+def _present(lesson: str, place: Path) -> Path | None:
+    paths = (place / f"{name}.ipynb" for name in (lesson, *kernel_course().former_names(lesson)))
+    return next(filter(os.path.lexists, paths), None)
 
 
 def update(lesson: str, place: Path) -> Change:
@@ -183,8 +184,7 @@ def update(lesson: str, place: Path) -> Change:
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
-    names = (lesson, *kernel_course().former_names(lesson))
-    source = next((old for name in names if os.path.lexists(old := place / f"{name}.ipynb")), path)
+    source = _present(lesson, place) or path
     theirs, ours = _read(source), kernel_course().handout_notebook(lesson)
     merged, kept, beginnings = merge(theirs["cells"], ours["cells"])
     if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:

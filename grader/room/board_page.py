@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.reports import text
 from grader.reports.html import STATUS_STYLES, render
-from grader.room.board import Board, Learner, Tile, common_failures, lessons_at_work, tiles
+from grader.room.board import Board, Learner, State, Tile, common_failures, lessons_at_work, tiles
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 from grader.util.names import labels
@@ -33,16 +32,6 @@ UNEXPLAINED = {
     "could_not_grade": "The grader failed; no learner is at fault.",
 }
 URGENCY = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}  # of marks; what is wrong is 1
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One learner in a tile. kind: 'stuck', 'fine' or the status; name: '' on a page without names; word: what the sign stands for."""
-
-    kind: str
-    sign: str
-    name: str
-    word: str
 
 
 def page(course: Course, board: Board, *, names: bool = False, ended: bool = False, nonce: str = "") -> str:
@@ -79,9 +68,6 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
         columns=2 if len(all_tiles) > 3 else 1,
         failures=common_failures(learners)[:MAX_WRONG],
         unexplained=UNEXPLAINED,
-        passed=STATUS_STYLES["passed"][0],
-        wrong=STATUS_STYLES["failed"][0],
-        idle=STATUS_STYLES["not_started"][0],
     )
 
 
@@ -114,15 +100,14 @@ def _idle_tiles(learners: Sequence[Learner]) -> list[Tile]:
     return [Tile("", title, 0, 0, 0, tuple(who)) for title, who in groups.items() if who]
 
 
-def _marks(tile: Tile, names: bool) -> list[Mark]:
-    """Those who are stuck first, then who has something wrong."""
-    marks = []
-    for learner in tile.here:
-        name = learner.name if names else ""
-        status = learner.states[tile.exercise].status if tile.exercise in learner.states else "not_started"
-        noted = learner.note and Mark(learner.note, "", name, learner.note)
-        marks.append(noted or Mark(status, STATUS_STYLES[status][0], name, text.STATUS_WORDS[status]))
-    return sorted(marks, key=lambda mark: (URGENCY.get(mark.kind, 1), mark.sign))[:MAX_MARKS]
+def _marks(tile: Tile, names: bool) -> list[tuple[str, str]]:
+    """Of each learner their note, else the status, and their name, '' on a page without names.
+
+    Those who are stuck first, then who has something wrong.
+    """
+    states = [(one, one.states.get(tile.exercise, State("not_started"))) for one in tile.here]
+    marks = [(one.note or state.status, one.name if names else "") for one, state in states]
+    return sorted(marks, key=lambda mark: (URGENCY.get(mark[0], 1), STATUS_STYLES.get(mark[0], ("",))[0]))[:MAX_MARKS]
 
 
 class PageFile:

@@ -26,13 +26,13 @@ from tornado.web import Application, HTTPError, RequestHandler
 from grader.room import message
 from grader.room.board_page import page
 from grader.room.broadcast import MAX_OWN_PAGES, MAX_PAGES, Broadcast
-from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
 from grader.room.rate_limits import PAGE, Budgets, RateLimits, sender
 from grader.util.files import json_object
 from grader.util.names import fold_name
 from grader.util.words import join_names, pluralize
 
+MAX_LEARNERS = 1_000  # in one room
 MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
@@ -162,7 +162,7 @@ class Join(JsonHandler):
 
     def check_places(self) -> None:
         """Raises: HTTPError where there is no place for a new learner."""
-        if self.room.full:
+        if len(self.room.present()) >= MAX_LEARNERS:
             raise self.refuse(
                 403, f"The room is full: {MAX_LEARNERS} learners have joined. Ask the instructor to remove some."
             )

@@ -21,14 +21,13 @@ from typing import Any
 
 from grader.course.course import Course
 from grader.room.board import Board, Learner, State, next_exercise
-from grader.room.message import Event, MessageError, new_code, read, to_json
+from grader.room.message import Event, new_code, read, to_json
 from grader.util.errors import InputError
 from grader.util.files import json_object, lock_file
 
 FORMAT = 1  # of a journal
 START = b'{"room": '
 KEYS = ("code", "key", "key_with_names")
-MAX_LEARNERS = 1_000  # learners in one room
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
 
 
@@ -152,13 +151,9 @@ class Room:
         for line in journal.lines:
             try:
                 self._apply(line)
-            except (MessageError, LookupError, TypeError, ValueError, AttributeError):
+            except (LookupError, TypeError, ValueError, AttributeError):
                 journal.dropped += 1
         journal.lines.clear()
-
-    @property
-    def full(self) -> bool:
-        return len(self.present()) >= MAX_LEARNERS
 
     def join(self, name: str, token: str = "") -> str:
         """Gives a learner a place; who was here before, and shows the token of then, takes the same one.

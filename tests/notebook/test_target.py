@@ -7,7 +7,7 @@ import dis
 import numpy as np
 import pytest
 
-from grader.notebook.reach import globals_named
+from grader.notebook.reach import names_in
 from grader.notebook.target import Target
 
 BASE = ("def softmax_rows(x):\n    return g(x) * C", "def g(x):\n    return np.exp(x)", "C = 2", "unused = 1")
@@ -79,4 +79,4 @@ def test_global_names_of_code_are_those_that_python_s_own_reader_tells():
     for each in inner:
         inner += [constant for constant in each.co_consts if isinstance(constant, type(code))]
         told += [step.argval for step in dis.get_instructions(each) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
-    assert set(globals_named(code)) == set(told) and len(told) >= 1500
+    assert set(names_in(code)) == set(told) and len(told) >= 1500

@@ -28,11 +28,11 @@ def notebook(cells, monkeypatch, tmp_path):  # noqa: F811
     return cells
 
 
-def bar_of(notebook, code: str) -> toolbar.Toolbar:
+def bar_of(notebook, code: str) -> toolbar.DisplayWithButtons:
     notebook.run(code, "s")
     shown = notebook.shell.run_cell("check(softmax_rows)").result
     assert isinstance(shown, toolbar.DisplayWithButtons)
-    return shown._bar
+    return shown
 
 
 def labels(bar) -> list[str]:
@@ -142,14 +142,14 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
     assert "".join(each["text/plain"] for each in shown).count('explain("SM1")') == 1  # as in a terminal's client
     shown.clear()
     slider = pytest.importorskip("ipywidgets").IntSlider()
-    bar.display()
+    bar._show_bar()
     first, further = bar._row, bar_of(notebook, WRONG)
-    further.display()
+    further._show_bar()
     assert (
         first.comm is None and further._row.comm is not None and slider.comm is not None
     )  # a new check takes only its own buttons away
     assert (
-        shown[0]["text/plain"] == bar._verdict.next_step
+        shown[0]["text/plain"] == bar.verdict.next_step
         and 'explain("SM1")' in plain(shown[0]["text/html"])
         and WIDGET in shown[0]
     )

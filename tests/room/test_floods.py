@@ -91,7 +91,7 @@ def test_a_request_s_head_has_a_time(tmp_path, monkeypatch, head):
 
 def test_one_holder_of_the_code_leaves_places_for_others(tmp_path, monkeypatch):
     monkeypatch.setattr("grader.room.handlers.MAX_NEWCOMERS", 5, raising=False)
-    monkeypatch.setattr("grader.room.members.MAX_LEARNERS", 12)
+    monkeypatch.setattr("grader.room.handlers.MAX_LEARNERS", 12)
     monkeypatch.setattr("grader.room.handlers.MAX_LEARNERS", 12)
     with running(tmp_path / "room.jsonl") as room:
         taken = [joins(room, "127.0.0.2", f"fake {number}") for number in range(20)]

@@ -168,7 +168,7 @@ def test_a_flood_costs_its_sender_alone(room):
 
 
 def test_a_full_room_takes_nobody_more_but_those_who_were_in(room, monkeypatch):
-    monkeypatch.setattr("grader.room.members.MAX_LEARNERS", 1)
+    monkeypatch.setattr("grader.room.handlers.MAX_LEARNERS", 1)
     token = room.joined()
     status, answer = room.post("/join", code=room.room.code, name="b")
     assert status == 403 and "full" in answer["error"]

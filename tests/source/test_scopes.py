@@ -13,7 +13,7 @@ from types import CodeType
 import pytest
 
 import grader
-from grader.notebook.reach import globals_named
+from grader.notebook.reach import names_in
 from grader.source.scopes import names_of
 
 SOURCES = [path for path in sorted(Path(grader.__file__).parent.rglob("*.py")) if "_course" not in path.parts]
@@ -99,10 +99,10 @@ def _compiled(node: ast.stmt) -> CodeType:
 def _told_by_the_compiler(code: CodeType) -> tuple[set[str], set[str]]:
     """Global names that are read while the code runs, and those that its functions read."""
     bare = code.replace(co_consts=tuple(None if isinstance(one, CodeType) else one for one in code.co_consts))
-    now, later = set(globals_named(bare)), set()
+    now, later = set(names_in(bare)), set()
     for one in code.co_consts:
         if isinstance(one, CodeType) and one.co_flags & inspect.CO_OPTIMIZED and one.co_name not in _COMPREHENSIONS:
-            later |= set(globals_named(one))
+            later |= set(names_in(one))
         elif isinstance(one, CodeType):
             inner = _told_by_the_compiler(one)
             now, later = now | inner[0], later | inner[1]
