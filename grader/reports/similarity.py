@@ -94,6 +94,6 @@ def solution_remark(course: Course, one: SubmissionReport) -> str:
 
 
 def render(course: Course, summary: ClassSummary) -> str:
-    rows, title = find_matches(course, summary), "Code that is alike"
-    shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
-    return rendered("similarity.html", style=STYLE, title=title, summary=summary, **shown) + "\n"
+    rows = find_matches(course, summary)
+    shown = {"title": "Code that is alike", "summary": summary, "rows": rows[:MOST], "more": len(rows[MOST:])}
+    return rendered("similarity.html", style=STYLE, **shown) + "\n"
