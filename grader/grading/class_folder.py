@@ -141,25 +141,17 @@ def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
 
 def pack(entry: ClassEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
+    whose = (entry.key, entry.name, str(entry.path))
     if entry.note:
-        return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,), (entry.note,))
-    files: list[PackedFile] = []
-    paths: list[Path] = []
-    notes: list[str] = []
-    expected: list[str] = []
-    others: list[str] = []
-    closed: list[str] = []
+        return PackedSubmission(*whose, False, (), (entry.note,), (entry.note,))
     try:
-        if os.path.isdir(entry.path):
-            search = FolderSearch(entry.path)
-            paths, notes, expected, others = search.files, search.notes, search.expected, search.others
-            closed = search.closed
-        else:
-            paths = [entry.path]
+        search = FolderSearch(entry.path) if os.path.isdir(entry.path) else None
     except OSError as error:
-        closed = notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+        shut = (f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read.",)
+        return PackedSubmission(*whose, False, (), shut, shut, (), shut)
+    files, notes, closed = [], search.notes if search else [], search.closed if search else []
     left = MOST_BYTES
-    for path in paths:
+    for path in search.files if search else [entry.path]:
         place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
         name = printable("/".join(place))
         try:
@@ -183,10 +175,10 @@ def pack(entry: ClassEntry) -> PackedSubmission:
         left -= len(data or b"")
         files.append(PackedFile(place, data, size, about.st_mtime_ns))
         notes += links.hard_link_note(name, about)
-    alone = paths == [entry.path] and any(file.size >= 0 for file in files)
-    attention = tuple(note for note in notes if note not in expected)
-    whose = (entry.key, entry.name, str(entry.path))
-    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, tuple(others), tuple(closed))
+    alone = search is None and any(file.size >= 0 for file in files)
+    attention = tuple(note for note in notes if not search or note not in search.expected)
+    others = tuple(search.others) if search else ()
+    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, others, tuple(closed))
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:

@@ -121,10 +121,8 @@ class LearnerFolder:
 
     def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
         """Where just these files are among the backups already."""
-        for path in self._backups():
-            if sorted(_files(path)) == sorted(files) and _same_files(path, base, files):
-                return path
-        return None
+        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
+        return next((path for path in same if _same_files(path, base, files)), None)
 
     def _back_up(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
