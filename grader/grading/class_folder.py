@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from grader.course.course import Course
@@ -210,8 +211,7 @@ def choose_lessons(
     kept: those of the run that goes on, whatever came since.
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    names = lessons_by_exercise(course)
-    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files, names))
+    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
         had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
@@ -234,25 +234,26 @@ def choose_lessons(
     return list(taken), sentences
 
 
-def _lessons(course: Course, files: Sequence[PackedFile], names: Mapping[bytes, str]) -> set[str]:
-    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
+def _lessons(course: Course, files: Sequence[PackedFile]) -> set[str]:
+    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b""))}
 
 
-def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: of lessons_by_exercise()."""
+def lesson_of(course: Course, file: str, data: bytes) -> str:
+    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
     metadata = _LESSON.search(data)
     lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
     if lesson in course.lessons():
         return lesson
     if lesson := lesson_of_name(course, Path(file)):
         return lesson
+    names = _lessons_by_exercise(course)
     defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_SEARCHED_BYTES])
     counts = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(counts), key=counts.__getitem__, default="")
 
 
-def lessons_by_exercise(course: Course) -> dict[bytes, str]:
-    """The lesson of each exercise."""
+@cache
+def _lessons_by_exercise(course: Course) -> dict[bytes, str]:
     return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
 
 

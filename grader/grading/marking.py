@@ -120,7 +120,7 @@ def page(summary: ClassSummary, renewal: str, nonce: str, at: int | None, exerci
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
     title = "Marking by hand" if at is None else summary.labels[at]
-    style, feedback, seen = html.STYLE, html.feedback, repr
+    feedback, seen = html.feedback, repr
     return render("mark.html", **locals())
 
 
