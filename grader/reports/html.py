@@ -199,6 +199,7 @@ class Pictures:
 
     def __init__(self, shared: bool = False) -> None:
         self._pictures: dict[tuple, TableHtml] = {}
+        self._svgs: dict[tuple, str] = {}
         self._inner: dict[str, str] = {}
         self._shared = shared
 
@@ -210,13 +211,16 @@ class Pictures:
         return self._pictures[key]
 
     def _draw(self, view: View, scale: Scale | None) -> str:
-        picture = svg(view, scale)
-        if not self._shared or not picture.startswith("<svg"):
-            return picture
-        # Its first '>' ends the opening tag: attributes are escaped.
-        opening, inner = picture.removesuffix("</svg>").split(">", 1)
-        name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
-        return f'{opening}><use href="#{name}"/></svg>'
+        key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
+        if key not in self._svgs:
+            picture = svg(view, scale)
+            if self._shared and picture.startswith("<svg"):
+                # Its first '>' ends the opening tag: attributes are escaped.
+                opening, inner = picture.removesuffix("</svg>").split(">", 1)
+                name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
+                picture = f'{opening}><use href="#{name}"/></svg>'
+            self._svgs[key] = picture
+        return self._svgs[key]
 
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""

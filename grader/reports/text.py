@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
 from grader.judging import wording
@@ -56,10 +57,19 @@ def one_line(text: object, limit: int = 300) -> str:
 
 
 _TABLE_TEXTS: dict[tuple, list[str]] = {}
+_VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
 def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
+    if notes:
+        return _render_verdict(verdict, notes)
+    if verdict not in _VERDICT_TEXTS:
+        _VERDICT_TEXTS[verdict] = _render_verdict(verdict, ())
+    return _VERDICT_TEXTS[verdict]
+
+
+def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
     title = f"{STATUS_WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
     if not verdict.passed:
@@ -77,8 +87,11 @@ def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     printed = clean(verdict.printed, MAX_PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
-    heading = "Verified" if verdict.passed else "What holds on ordinary inputs"
-    blocks.append(_section(heading, [f"- {one}" for one in verdict.verified]))
+    blocks.append(
+        _section(
+            "Verified" if verdict.passed else "What holds on ordinary inputs", [f"- {one}" for one in verdict.verified]
+        )
+    )
     if verdict.verified and verdict.max_difference is not None:
         blocks.append(f"\n{difference(verdict.max_difference)}")
     if verdict.next_exercise:
