@@ -20,8 +20,7 @@ from grader.course import index
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
-from grader.util.libraries import explain_error
-from grader.util.threads import use_one_thread
+from grader.util.libraries import explain_error, use_one_thread
 
 # As `grader --help` lists them, each with the function that runs it; JUDGES: those of which this process judges, or starts what does.
 COMMANDS = (

@@ -47,9 +47,8 @@ def _check_builds(names: Sequence[str]) -> int:
             problems += stale(open_course(), name)
         except AuthorError as error:
             problems += map(str, error.problems)
-    for problem in problems:
-        print(problem, file=sys.stderr)
     if problems:
+        print(*problems, sep="\n", file=sys.stderr)
         return complain("run `grader build` with the lessons named above.", NOT_PASSED)
     print(f"{pluralize(len(names), 'lesson')}: each notebook is what its source builds.")
     return PASSED

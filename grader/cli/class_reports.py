@@ -42,17 +42,17 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
         return [f"{out} has no earlier run, so everything is graded."] if resume else []
     if earlier is None:
         raise InputError(f"{out} contains something other than a run of `grader class`; name an empty or a new folder.")
-    if not earlier.finished and not resume:
+    if resume:
+        return []
+    if not earlier.finished:
         raise InputError(
             f"{out} holds a run that was not finished, with {len(earlier.results)} results: add --resume to "
             "continue it, or name another folder."
         )
-    if earlier.finished and not resume:
-        backup = free_backup_path(out)
-        out.rename(backup)
-        by_hand = f" So are its marks by hand; to keep them, copy {OVERRIDES} to {out} and give --resume."
-        return [_backup_note(backup) + by_hand * (backup / OVERRIDES).is_file()]
-    return []
+    backup = free_backup_path(out)
+    out.rename(backup)
+    by_hand = f" So are its marks by hand; to keep them, copy {OVERRIDES} to {out} and give --resume."
+    return [_backup_note(backup) + by_hand * (backup / OVERRIDES).is_file()]
 
 
 def copy_folder(out: Path) -> str:
@@ -86,8 +86,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     books = () if scheme.anonymous else (canvas, moodle, returns)
     remarks_on_books = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
     sentences += [*remarks_on_books, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
-    for sentence in filter(None, sentences):
-        say(sentence)
+    say(*filter(None, sentences))
     report = replace(report, notes=(*report.notes, *remarks_on_books))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, aliases)

@@ -113,8 +113,7 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
             f"{join_names([one.key for one in roster.people])}; the folder has {join_names(learners)}. Name another column with "
             "--by, or sort the work anew with `grader collect` and this roster."
         )
-    for sentence in roster.notes:
-        say(sentence)
+    say(*roster.notes)
     return asdict(roster)
 
 

@@ -43,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
     passed_over = [name for name in passed_over if name not in own]
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {join_names(passed_over)}.")
-    for sentence in same_name_warnings(learners):
-        say(sentence)
+    say(*same_name_warnings(learners))
     exercises = class_settings.exercises_of(about)
     counting = {lesson: counted_exercises(open_course(), lesson, exercises) for lesson in about["lessons"]}
     if empty := [lesson for lesson, names in counting.items() if not names]:
@@ -62,10 +61,7 @@ def run(options: argparse.Namespace) -> int:
         if stale := sorted(name for name in given if was.get(name) != now.get(name)):
             say(f"the points of {join_names(stale)} change; marks by hand stay as they are.")
     _with_torch(about["lessons"])
-    for sentence in class_reports.prepare_folder(options.out, options.folder, options.resume, earlier):
-        say(sentence)
-    for sentence in chosen:
-        say(sentence)
+    say(*class_reports.prepare_folder(options.out, options.folder, options.resume, earlier), *chosen)
     settings = batch.Settings(
         open_course(),
         tuple(about["lessons"]),
@@ -126,8 +122,7 @@ def _grade(
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
         results, left, sentences = plan_resume(learners, journal.results, options.regrade)
-        for sentence in sentences:
-            say(sentence)
+        say(*sentences)
         if results:
             _show(f"{len(results)} results are already in the journal; {len(left)} to grade.\n")
         with _progress(len(left)) as tell:

@@ -34,8 +34,7 @@ def run(options: argparse.Namespace) -> int:
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
             )
         collection.check_disk_space(options.to, [one for each in known for one in each.files])
-        for sentence in roster.notes if roster else ():
-            say(sentence)
+        say(*(roster.notes if roster else ()))
         outcome = collection.Collection(open_course(), options.to, roster, sources)
         try:
             for each, contained in zip(known, contents, strict=True):
@@ -59,9 +58,8 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     learners = [one for one in outcome.learners.values() if one.placed or one.same or one.kept]
     learners.sort(key=lambda one: one.name)
     wide = max((len(one.name) for one in learners), default=0)
-    platforms = [form for form in forms if form != "folders"]
-    own = not platforms
-    lines = ["One folder or notebook per learner:" if own else f"With the names from {' and '.join(platforms)}:"]
+    platforms = " and ".join(form for form in forms if form != "folders")
+    lines = [f"With the names from {platforms}:" if platforms else "One folder or notebook per learner:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
     others = sorted(set(outcome.others))
     if others:
@@ -72,7 +70,7 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     absent = [one.key for one in roster.people if one.key not in here] if roster else []
     if absent:
         lines += ["", f"On the roster, but nothing was handed in here: {join_names(absent, 20)}."]
-    if not (roster or own):
+    if platforms and not roster:
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless(
         "\n".join([*lines, "", f"{pluralize(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])

@@ -13,9 +13,10 @@ def complain(sentence: str, code: int) -> int:
     return code
 
 
-def say(sentence: str) -> None:
-    """A sentence on standard error."""
-    print(f"grader: {harmless(sentence)}", file=sys.stderr, flush=True)
+def say(*sentences: str) -> None:
+    """Sentences on standard error, a line each."""
+    for sentence in sentences:
+        print(f"grader: {harmless(sentence)}", file=sys.stderr, flush=True)
 
 
 def harmless(sentence: str) -> str:

@@ -42,8 +42,7 @@ def run_watch(options: argparse.Namespace) -> int:
     from grader.notebook.workspace import folder
     from grader.room.board_page import PageFile
 
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     place = options.folder or folder(None)
     if options.names and options.page is None:

@@ -33,7 +33,7 @@ from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, Too
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import empty_submission
-from grader.util.threads import use_one_thread
+from grader.util.libraries import use_one_thread
 from grader.util.words import join_names
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
@@ -79,28 +79,22 @@ class Pool(Protocol):
 # --- in the grading process ------------------------------------------------------------------
 
 
-class WarmSandbox:
+class WarmSandbox(contextlib.ExitStack):
     """One thread's warm sandbox and its scratch folder. Raises: TooOpen, SandboxError."""
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__()
         self.settings = settings
         self.folder = new_folder()
-        self.sandbox = Sandbox(
-            settings.timeout_s,
-            torch=settings.torch,
-            require=settings.require,
-            zygote=_zygote,
-            probes=settings.course.probe_texts(),
-        )
+        self.callback(remove_folder, self.folder)
+        torch, require, probes = settings.torch, settings.require, settings.course.probe_texts()
+        sandbox = Sandbox(settings.timeout_s, torch=torch, require=require, zygote=_zygote, probes=probes)
+        self.sandbox = self.enter_context(sandbox)
         try:
             self.sandbox.verify()
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        self.sandbox.close()
-        remove_folder(self.folder)
 
 
 _sandboxes: dict[int, WarmSandbox] = {}  # by thread
@@ -174,11 +168,8 @@ def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str
     absent = [one.name[:2] for one in report.lessons if all(verdict.status == "missing" for verdict in one.verdicts)]
     if absent and (packed.others or not (packed.files or packed.attention)):
         which = f"lesson{'s' * (len(absent) > 1)} {join_names(absent, len(absent))}"
-        instead = (
-            f", but files that are no notebooks, which are not read: {join_names(packed.others)}"
-            if packed.others
-            else ""
-        )
+        others = join_names(packed.others)
+        instead = f", but files that are no notebooks, which are not read: {others}" if others else ""
         yield f"No answers to {which}{instead}."
 
 
@@ -206,10 +197,10 @@ class LocalPool:
         if self._shares:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
             _start_forkserver()
-        ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
-        self._ends = ends
+        # Its other end closes when this process ends, killed or not.
+        self._ends, self._alive = context.Pipe(duplex=False)
         zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
-        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, zygote))
+        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (self._ends, self._folder, zygote))
         # _end() closes it, and so does the thread that feeds the queue: at once, they would close one descriptor twice.
         lock, reader = threading.Lock(), self._pool._call_queue._reader  # type: ignore[attr-defined]
         reader.close = _locked(lock, reader.close)

@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from grader.course.course import Course
@@ -141,25 +142,17 @@ def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
 
 def pack(entry: ClassEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
+    whose = (entry.key, entry.name, str(entry.path))
     if entry.note:
-        return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,), (entry.note,))
-    files: list[PackedFile] = []
-    paths: list[Path] = []
-    notes: list[str] = []
-    expected: list[str] = []
-    others: list[str] = []
-    closed: list[str] = []
+        return PackedSubmission(*whose, False, (), (entry.note,), (entry.note,))
     try:
-        if os.path.isdir(entry.path):
-            search = FolderSearch(entry.path)
-            paths, notes, expected, others = search.files, search.notes, search.expected, search.others
-            closed = search.closed
-        else:
-            paths = [entry.path]
+        search = FolderSearch(entry.path) if os.path.isdir(entry.path) else None
     except OSError as error:
-        closed = notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+        shut = (f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read.",)
+        return PackedSubmission(*whose, False, (), shut, shut, (), shut)
+    files, notes, closed = [], search.notes if search else [], search.closed if search else []
     left = MOST_BYTES
-    for path in paths:
+    for path in search.files if search else [entry.path]:
         place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
         name = printable("/".join(place))
         try:
@@ -183,10 +176,10 @@ def pack(entry: ClassEntry) -> PackedSubmission:
         left -= len(data or b"")
         files.append(PackedFile(place, data, size, about.st_mtime_ns))
         notes += links.hard_link_note(name, about)
-    alone = paths == [entry.path] and any(file.size >= 0 for file in files)
-    attention = tuple(note for note in notes if note not in expected)
-    whose = (entry.key, entry.name, str(entry.path))
-    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, tuple(others), tuple(closed))
+    alone = search is None and any(file.size >= 0 for file in files)
+    attention = tuple(note for note in notes if not search or note not in search.expected)
+    others = tuple(search.others) if search else ()
+    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, others, tuple(closed))
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
@@ -218,8 +211,7 @@ def choose_lessons(
     kept: those of the run that goes on, whatever came since.
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    names = lessons_by_exercise(course)
-    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files, names))
+    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
         had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
@@ -242,25 +234,26 @@ def choose_lessons(
     return list(taken), sentences
 
 
-def _lessons(course: Course, files: Sequence[PackedFile], names: Mapping[bytes, str]) -> set[str]:
-    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
+def _lessons(course: Course, files: Sequence[PackedFile]) -> set[str]:
+    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b""))}
 
 
-def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: of lessons_by_exercise()."""
+def lesson_of(course: Course, file: str, data: bytes) -> str:
+    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
     metadata = _LESSON.search(data)
     lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
     if lesson in course.lessons():
         return lesson
     if lesson := lesson_of_name(course, Path(file)):
         return lesson
+    names = _lessons_by_exercise(course)
     defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_SEARCHED_BYTES])
     counts = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(counts), key=counts.__getitem__, default="")
 
 
-def lessons_by_exercise(course: Course) -> dict[bytes, str]:
-    """The lesson of each exercise."""
+@cache
+def _lessons_by_exercise(course: Course) -> dict[bytes, str]:
     return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
 
 

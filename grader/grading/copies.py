@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from grader.course.course import Course
-from grader.grading.class_folder import ClassEntry, lesson_of, lessons_by_exercise, pack
+from grader.grading.class_folder import ClassEntry, lesson_of, pack
 from grader.grading.lateness import CollectedWork
 from grader.judging.verdict import SubmissionReport
 from grader.util.names import printable
@@ -25,7 +25,6 @@ def add_copies(
     aliases: Mapping[str, str],
 ) -> tuple[SubmissionReport, ...]:
     """The reports with a sentence for each learner whose files others have, too. aliases: the names in it, where there are others."""
-    lessons = lessons_by_exercise(course)
     owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, with the file's place
     for who, (one, report) in enumerate(zip(learners, reports, strict=True)):
         begun = {
@@ -34,7 +33,7 @@ def add_copies(
             if any(verdict.status not in ("not_started", "missing") for verdict in lesson.verdicts)
         }
         for file in pack(one).files:
-            if file.data and lesson_of(course, file.place[-1], file.data, lessons) in begun:
+            if file.data and lesson_of(course, file.place[-1], file.data) in begun:
                 owners.setdefault(sha256(file.data).digest(), {}).setdefault(who, "/".join(file.place))
     shared: dict[int, dict[str, list[int]]] = {}
     for places in owners.values():

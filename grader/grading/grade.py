@@ -73,7 +73,7 @@ def grade_submission(
     name: str | None = None,
     lessons: Sequence[str] | None = None,
     exercises: Sequence[str] | None = None,
-    seed: int | None = None,
+    seed: int = SEED,
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
     on_progress: Callable[[SubmissionReport], None] = lambda report: None,
@@ -112,7 +112,6 @@ def grade_submission(
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         stack.callback(sandbox.reader.end)
-        seed = SEED if seed is None else seed
         names = {lesson: counted_exercises(course, lesson, exercises) for lesson in submission.lessons}
         sandbox.begin_submission(sum(map(len, names.values())))
         reports: list[LessonReport] = []
@@ -133,7 +132,7 @@ def grade(
     *,
     lessons: Sequence[str] | None = None,
     exercises: Sequence[str] | None = None,
-    seed: int | None = None,
+    seed: int = SEED,
     timeout_s: float = TIMEOUT_S,
     on_start: Callable[[str], None] = lambda path: None,
     require: str = "process",
@@ -162,8 +161,7 @@ def grade(
         reports: list[SubmissionReport] = []
 
         def report(*more: SubmissionReport) -> Report:
-            drawn_with = SEED if seed is None else seed
-            return Report((*reports, *more), drawn_with, isolation=sandbox.isolation, course=course.title)
+            return Report((*reports, *more), seed, isolation=sandbox.isolation, course=course.title)
 
         for path in paths:
             on_start(str(path))

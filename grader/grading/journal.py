@@ -91,7 +91,7 @@ class Journal(AbstractContextManager["Journal"]):
                     f"another run is writing to {path.parent}; wait until it ends, or name another folder."
                 )
             contents = load(path)
-            self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
+            self.results, self.dropped = contents.results, contents.dropped
             if contents.settings is None:  # new, or killed within its first line
                 self._file.truncate(0)
                 self.add(_line({"grader_journal": FORMAT, "settings": settings}))

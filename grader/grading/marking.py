@@ -23,16 +23,8 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
 from grader.course.course import COURSE_ENV, Course
-from grader.grading import pseudonyms
+from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.grading.marks import (
-    apply_overrides,
-    apply_weights,
-    parse_points,
-    read_overrides,
-    unique_spellings,
-    write_mark,
-)
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
@@ -48,23 +40,23 @@ AGAIN = "Only what changed, or could not be graded, is judged again for it."
 
 
 class Marking:
-    """The results in a folder. names: of each learner, as unique_spellings() has them. Raises: InputError where there are none."""
+    """The results in a folder. names: of each learner, as marks.unique_spellings() has them. Raises: InputError where there are none."""
 
-    def __init__(self, course: Course, journal: Path, marks: Path) -> None:
+    def __init__(self, course: Course, journal: Path, overrides: Path) -> None:
         contents = load(journal) if journal.is_file() else JournalContents()
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
-        self.course, self.marks, self.scheme = course, marks, MarkingScheme.from_settings(contents.settings)
+        self.course, self.marks, self.scheme = course, overrides, MarkingScheme.from_settings(contents.settings)
         present = (one for key, one in contents.results.items() if key not in contents.absent)
         results = sorted(present, key=lambda one: one.report.name.casefold())
         report = Report(tuple(one.report for one in results), contents.settings["seed"])
-        self.report = apply_weights(report, self.scheme.weights, self.scheme.partial)
+        self.report = marks.apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
             aliases = pseudonyms.choose(journal.parent, [one.report.name for one in results])
             results.sort(key=lambda one: aliases[one.report.name])
             self.report = pseudonyms.pseudonymize(self.report, aliases)
         names = [(one.key, one.report.name) for one in results]
-        self.names = unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
+        self.names = marks.unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
         more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
@@ -73,7 +65,7 @@ class Marking:
 
     def summary(self) -> ClassSummary:
         """The class with the marks that overrides.csv has now. Raises: InputError where that is wrong."""
-        report = apply_overrides(self.report, read_overrides(self.course, self.marks), self.names)
+        report = marks.apply_overrides(self.report, marks.read_overrides(self.course, self.marks), self.names)
         return ClassSummary(report, None if self.scheme.anonymous else self.scheme.roster)
 
 
@@ -104,9 +96,9 @@ class Pages(JsonHandler):
         data, who, marking = self.request_json(), int(at), self.marking
         exercise, score, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
         try:
-            mark = HandMark(parse_points(score) if score.strip() else None, text.clean(comment).strip())
+            mark = HandMark(marks.parse_points(score) if score.strip() else None, text.clean(comment).strip())
             exercise = marking.course.known_exercise(exercise)
-            copied = write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
+            copied = marks.write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
         except InputError as error:
             self.set_status(409)
             self.finish({"error": f"Not saved: {error.args[0]}", "seen": [seen, *error.args[1:]][-1]})
@@ -128,7 +120,7 @@ def page(summary: ClassSummary, renewal: str, nonce: str, at: int | None, exerci
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
     title = "Marking by hand" if at is None else summary.labels[at]
-    style, feedback, seen = html.STYLE, html.feedback, repr
+    feedback, seen = html.feedback, repr
     return render("mark.html", **locals())
 
 

@@ -34,11 +34,8 @@ def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
             if alias not in taken:
                 aliases[cell] = alias
                 taken.add(alias)
-    rows = [
-        ("pseudonym", "learner"),
-        *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(aliases.items(), key=lambda pair: pair[1])),
-    ]
-    write_atomically(path, sheet.write(rows), private=True)  # the one file that undoes it
+    rows = sorted((alias, sheet.Verbatim(cell)) for cell, alias in aliases.items())
+    write_atomically(path, sheet.write([("pseudonym", "learner"), *rows]), private=True)  # the one file that undoes it
     return {name: aliases[cell] for name, cell in written.items()}
 
 

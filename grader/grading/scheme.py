@@ -6,7 +6,7 @@ that continues takes them from the journal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -101,25 +101,24 @@ def _setting(key: str, value: Any) -> str:
     return _flag(key) if value is True else f"{_flag(key)} {_shown(key, value)}"
 
 
+_IN_WORDS: dict[str, Callable[[Any], str]] = {
+    "due": lambda time: f"{time[:16].replace('T', ' ')} UTC",
+    "follow_through": lambda share: f"{100 * share:g} %",
+    "grace": format_duration,
+    "penalty": lambda each: f"{each[0]:g}{' %' if each[1] else ' points'} a day",
+    "extensions": lambda learners: f"for {pluralize(len(learners), 'learner')}",  # pseudonyms are to say nothing
+    "weights": lambda points: f"for {pluralize(len(points), 'exercise')}",
+    "roster": lambda roster: f"with {pluralize(len(roster['people']), 'learner')}",
+}
+
+
 def _shown(key: str, value: Any) -> str:
     if value in (None, "", False):
         return "all" if key in ("lessons", "exercises") else "none"
     if value is True:
         return "given"
-    if key == "due":
-        return f"{value[:16].replace('T', ' ')} UTC"
-    if key == "follow_through":
-        return f"{100 * value:g} %"
-    if key == "grace":
-        return format_duration(value)
-    if key == "penalty":
-        return f"{value[0]:g}{' %' if value[1] else ' points'} a day"
-    if key == "extensions":  # no names: pseudonyms are to say nothing
-        return f"for {pluralize(len(value), 'learner')}"
-    if key == "weights":
-        return f"for {pluralize(len(value), 'exercise')}"
-    if key == "roster":
-        return f"with {pluralize(len(value['people']), 'learner')}"
+    if key in _IN_WORDS:
+        return _IN_WORDS[key](value)
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

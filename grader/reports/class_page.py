@@ -12,7 +12,7 @@ from grader.course.course import Course
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
-from grader.reports.html import STATUS_STYLES, STYLE, Pictures, escape, render as rendered
+from grader.reports.html import STATUS_STYLES, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.submission.roster import Roster
 
@@ -50,7 +50,7 @@ def render(course: Course, report: Report, roster: Roster | None = None, similar
         "definitions": pictures.definitions(),
         "similarity": similarity,
     }
-    return rendered("class.html", style=STYLE, report=report, **about) + "\n"
+    return rendered("class.html", report=report, **about) + "\n"
 
 
 def _figures(summary: ClassSummary) -> list[tuple[str, str]]:
@@ -148,7 +148,6 @@ def matrix(summary: ClassSummary) -> str:
     if not summary.columns:
         return "<p>No exercise was graded.</p>"
     lessons = Counter(column.lesson for column in summary.columns)
-    before = (None, *(column.lesson for column in summary.columns))
     width = sum(max(len(name), 4 * count) for name, count in lessons.items())
     code = [f"#learner-{who}-code-" for who in range(len(summary.labels))]
     if len(summary.labels) > MOST_OPEN:
@@ -159,10 +158,6 @@ def matrix(summary: ClassSummary) -> str:
         met={verdict.status for mine in summary.verdicts for verdict in mine.values()},
         few=width <= 90,  # characters: every lesson's whole name fits above its columns
         lessons=list(lessons.items()),
-        columns=[(column, column.lesson != last) for column, last in zip(summary.columns, before, strict=False)],
-        rows=list(
-            zip(range(len(summary.labels)), summary.labels, summary.report.submissions, summary.verdicts, strict=True)
-        ),
         code=code,  # for each learner where it stands, without the exercise's name
         summary=summary,
         by_hand=any(lesson.hand_marks for one in summary.report.submissions for lesson in one.lessons),

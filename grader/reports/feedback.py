@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.reports.html import STYLE, Pictures, feedback, render
+from grader.reports.html import Pictures, feedback, render
 
 
 def page(
@@ -15,7 +15,7 @@ def page(
 ) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
     body = section(one, label, pictures or Pictures())
-    return render("card.html", title=f"{label} — {course}", style=STYLE, section=body, report=report) + "\n"
+    return render("card.html", title=f"{label} — {course}", section=body, report=report) + "\n"
 
 
 def section(

@@ -97,7 +97,7 @@ def _environment() -> Environment:
         environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
     environment.filters |= {"score_text": text.score_text, "points": text.points}
     environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    environment.globals |= {"words": text.STATUS_WORDS, "looks": STATUS_STYLES}
+    environment.globals |= {"words": text.STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
     return environment
 
 

@@ -94,6 +94,5 @@ def files(
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         yield f"junit/{stem}.xml", junit.render(alone, label)
-        results = gradescope.render(alone, gradebook.max_points)
-        if results:
+        if results := gradescope.render(alone, gradebook.max_points):
             yield f"gradescope/{stem}.json", results

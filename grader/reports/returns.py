@@ -51,10 +51,8 @@ def files(course: Course, summary: ClassSummary, gradebook: Gradebook) -> Iterat
 def _canvas_name(handed_in: tuple[str, ...]) -> str:
     """Of a file with Canvas' number, which a text entry has not; a notebook's name, also for what was in an archive."""
     parts = [part for path in handed_in for part in path.partition(": ")[0].split("/")]
-    matches = [(part, match.groupdict()) for part in parts if (match := CANVAS.match(part))]
-    return next(
-        (f"{PurePosixPath(part).stem.rstrip('.')}.ipynb" for part, groups in matches if groups.get("order")), ""
-    )
+    numbered = [part for part in parts if (match := CANVAS.match(part)) and match.groupdict().get("order")]
+    return f"{PurePosixPath(numbered[0]).stem.rstrip('.')}.ipynb" if numbered else ""
 
 
 def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:

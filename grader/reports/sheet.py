@@ -22,14 +22,11 @@ def write(rows: Iterable[Sequence[Cell]]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for row in rows:
-        writer.writerow([_cell(value) for value in row])
+        # None is an empty cell.
+        writer.writerow(
+            [guard(cell) if isinstance(cell, str) and not isinstance(cell, Verbatim) else cell for cell in row]
+        )
     return file.getvalue()
-
-
-def _cell(value: Cell) -> Cell:
-    if value is None:
-        return ""
-    return guard(value) if isinstance(value, str) and not isinstance(value, Verbatim) else value
 
 
 def guard(value: str) -> str:

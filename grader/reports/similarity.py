@@ -17,7 +17,7 @@ from grader.course import references
 from grader.course.course import Course
 from grader.judging.verdict import SubmissionReport
 from grader.reports.class_summary import ClassSummary
-from grader.reports.html import STYLE, render as rendered
+from grader.reports.html import render as rendered
 
 SHORTEST = 30  # tokens
 FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
@@ -94,6 +94,6 @@ def solution_remark(course: Course, one: SubmissionReport) -> str:
 
 
 def render(course: Course, summary: ClassSummary) -> str:
-    rows, title = find_matches(course, summary), "Code that is alike"
-    shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
-    return rendered("similarity.html", style=STYLE, title=title, summary=summary, **shown) + "\n"
+    rows = find_matches(course, summary)
+    shown = {"title": "Code that is alike", "rows": rows[:MOST], "more": len(rows[MOST:])}
+    return rendered("similarity.html", summary=summary, **shown) + "\n"

@@ -20,7 +20,7 @@ import psutil
 
 from grader.sandbox import usage
 from grader.sandbox.isolation import SandboxError
-from grader.util.threads import ONE_THREAD
+from grader.util.libraries import ONE_THREAD
 from grader.worker import protocol
 from grader.worker.values import Failure
 

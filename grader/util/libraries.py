@@ -1,7 +1,8 @@
-"""A library that is not installed, in one sentence that says how to get it."""
+"""Libraries: whether one is installed, the sentence that says how to get it, and how many threads it uses."""
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -23,6 +24,8 @@ _EXTRAS = {
     ),
     **{name: name for name in ("matplotlib", "nbformat", "psutil", "pygments", "safetensors")},
 }
+# For the environment: on arrays as small as a case's, several threads mostly wait for one another.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def installed(module: str) -> bool:
@@ -71,3 +74,9 @@ def explain_error(error: BaseException) -> str | None:
     """The sentence for an import that failed for want of one of the course's libraries; None for every other error."""
     module = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
     return how_to_install(module) if module in _EXTRAS and not installed(module) else None
+
+
+def use_one_thread() -> None:
+    """For libraries that are not imported yet, and all that this process starts, unless the environment says otherwise."""
+    for name, number in ONE_THREAD.items():
+        os.environ.setdefault(name, number)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.class_folder import lesson_of, lessons_by_exercise
+from grader.grading.class_folder import lesson_of
 from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
@@ -121,10 +121,8 @@ class LearnerFolder:
 
     def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
         """Where just these files are among the backups already."""
-        for path in self._backups():
-            if sorted(_files(path)) == sorted(files) and _same_files(path, base, files):
-                return path
-        return None
+        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
+        return next((path for path in same if _same_files(path, base, files)), None)
 
     def _back_up(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
@@ -177,12 +175,12 @@ def _newest(base: Path, files: Iterable[Parts]) -> float:
 
 def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> dict[Parts, str]:
     """Of each file the lesson whose notebook it is; '' for none."""
-    lessons, names = {}, lessons_by_exercise(course)
+    lessons = {}
     for parts in files:
         path, lessons[parts] = base.joinpath(*parts), ""
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
             data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            lessons[parts] = lesson_of(course, path.name, data, names)
+            lessons[parts] = lesson_of(course, path.name, data)
     return lessons
 
 

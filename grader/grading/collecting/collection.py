@@ -173,10 +173,7 @@ class Collection:
         self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: LearnerOutcome, source: str
     ) -> None:
         """latest: whether no other attempt of this download comes after it."""
-        names = (
-            learner.name,
-            sheet.guard(learner.name),
-        )  # of this run's rows, and of those that were read from the table
+        names = (learner.name, sheet.guard(learner.name))  # in this run's rows, and in those read from the table
         rows = {
             sheet.guard(row["file"] or ""): row
             for row in (*self._before, *self._rows)

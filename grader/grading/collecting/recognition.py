@@ -132,15 +132,10 @@ def _by_name(platform: Platform, contents: Contents, level: int) -> list[Submitt
     if platform.files_only:
         here = [member for member in here if len(member.parts) == level + 1]
     for member in here:
-        name = member.parts[level]
-        if match := platform.match(name):
-            groups = match.groupdict()
-            learner = LearnerId(
-                f"{match['name']}_{match['id']}",
-                ((platform.id_field, match["id"]),),
-                ((platform.name_field, match["name"]),),
-            )
-            rest = member.parts[level + 1 :] or (match["rest"] or name,)
+        if match := platform.match(member.parts[level]):
+            groups, name, id = match.groupdict(), match["name"], match["id"]
+            learner = LearnerId(f"{name}_{id}", ((platform.id_field, id),), ((platform.name_field, name),))
+            rest = member.parts[level + 1 :] or (match["rest"] or match[0],)
             order = float(groups.get("order") or member.changed)
             files.append(SubmittedFile(member, (learner,), rest, bool(groups.get("late")), order))
     if platform.files_only and 2 * len(files) < len(here):
@@ -215,30 +210,21 @@ def _scalar(text: str) -> str:
 
 def _github(roster: Roster | None, contents: Contents, level: int) -> list[SubmittedFile]:
     inside = [member for member in contents.members if len(member.parts) > level + 1]
-    names = {member.parts[level] for member in inside}
-    above = contents.source
-    if level:
-        above = next((member.parts[level - 1] for member in contents.members if len(member.parts) > level), "")
-    assignment = f"{above.removesuffix('-submissions')}-" if above.endswith("-submissions") else ""
-    checkouts = {parts[level] for parts in contents.checkouts if len(parts) == level + 1}
-    if not names or not all(name in checkouts or (assignment and name.startswith(assignment)) for name in names):
+    if not inside:
         return []
-    prefix = _prefix(names, assignment, roster)
-    when: dict[str, str] = {}
-    if folder := contents.folder:
-        way = inside[0].parts[:level]
-        checkouts = {name for name in names if (*way, name) in contents.checkouts}
-        when = {name: commit_time(folder.joinpath(*way, name), folder) for name in checkouts}
-    return [
-        SubmittedFile(
-            member,
-            (_login(member.parts[level].removeprefix(prefix)),),
-            member.parts[level + 1 :],
-            order=member.changed,
-            submitted=when.get(member.parts[level], ""),
-        )
-        for member in inside
-    ]
+    way, names = inside[0].parts[:level], {member.parts[level] for member in inside}
+    above = way[-1] if way else contents.source
+    assignment = f"{above.removesuffix('-submissions')}-" if above.endswith("-submissions") else ""
+    checkouts = {name for name in names if (*way, name) in contents.checkouts}
+    if not all(name in checkouts or (assignment and name.startswith(assignment)) for name in names):
+        return []
+    prefix, top, files = _prefix(names, assignment, roster), contents.folder, []
+    when = {name: commit_time(top.joinpath(*way, name), top) for name in checkouts} if top else {}
+    for member in inside:
+        name, *rest = member.parts[level:]
+        learner = _login(name.removeprefix(prefix))
+        files.append(SubmittedFile(member, (learner,), tuple(rest), order=member.changed, submitted=when.get(name, "")))
+    return files
 
 
 def _prefix(names: set[str], assignment: str, roster: Roster | None) -> str:

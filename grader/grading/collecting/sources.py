@@ -11,6 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -72,23 +73,16 @@ class Contents:
     folder: Path | None = None
 
 
-class Sources:
+class Sources(ExitStack):
     """Opens folders and archives. A context manager: members can be read until it ends, those of a learner's archive until begin()."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._folder = new_folder()
+        self.callback(remove_folder, self._folder)
         self._numbers = itertools.count()
         self._class: Reader | None = None
         self._learner: Reader | None = None
-
-    def __enter__(self) -> Sources:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for reader in (self._class, self._learner):
-            if reader is not None:
-                reader.close()
-        remove_folder(self._folder)
 
     def contents(self, path: Path) -> Contents:
         """What a folder or an archive (zip, tar, tar.gz, tar.bz2, tar.xz) holds. The archive has to stay while members are read.
@@ -105,7 +99,7 @@ class Sources:
                 contents = Contents(path.name, folder=path)
                 _add_folder(path, path, contents)
                 return contents
-            self._class = self._class or Reader(PATIENCE)
+            self._class = self._class or self.enter_context(Reader(PATIENCE))
             quota = Quota(MOST_FILES, MOST_NAMES, MOST_BYTES, ONE_FILE)
             return Contents(path.name, *self._list(self._class, str(path.absolute()), quota))
         except Unreadable as error:
@@ -124,7 +118,7 @@ class Sources:
     def inner(self, member: Member) -> Contents:
         """What an archive that a learner handed in holds. Raises: InputError, whose sentence goes on after 'it'."""
         try:
-            self._learner = self._learner or Reader()
+            self._learner = self._learner or self.enter_context(Reader())
             path = self._scratch()
             Path(path).write_bytes(member.data())
             quota = Quota(LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES, ONE_FILE)
