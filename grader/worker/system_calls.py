@@ -12,81 +12,183 @@ import ctypes
 import errno
 import os
 import platform
-import re
 import struct
 from functools import cache
 
-# By name: the number on x86-64 and on aarch64, '-' where there is none.
-_TABLE = """
-    # Files: which ones is Landlock's to say.
-    read 0 63                       write 1 64                      close 3 57
-    open 2 -                        openat 257 56                   creat 85 -
-    stat 4 -                        fstat 5 80                      lstat 6 -
-    newfstatat 262 79               statx 332 291                   statfs 137 43
-    fstatfs 138 44                  lseek 8 62                      pread64 17 67
-    pwrite64 18 68                  readv 19 65                     writev 20 66
-    preadv 295 69                   pwritev 296 70                  preadv2 327 286
-    pwritev2 328 287                access 21 -                     faccessat 269 48
-    faccessat2 439 439              readlink 89 -                   readlinkat 267 78
-    getdents64 217 61               getcwd 79 17                    chdir 80 49
-    fchdir 81 50                    mkdir 83 -                      mkdirat 258 34
-    rmdir 84 -                      unlink 87 -                     unlinkat 263 35
-    rename 82 -                     renameat 264 38                 renameat2 316 276
-    link 86 -                       linkat 265 37                   symlink 88 -
-    symlinkat 266 36                umask 95 166                    ftruncate 77 46
-    fsync 74 82                     fdatasync 75 83                 flock 73 32
-    fadvise64 221 223               readahead 187 213               sendfile 40 71
-    copy_file_range 326 285         getxattr 191 8                  lgetxattr 192 9
-    fgetxattr 193 10                listxattr 194 11                llistxattr 195 12
-    flistxattr 196 13               dup 32 23                       dup2 33 -
-    dup3 292 24                     close_range 436 436             fcntl 72 25
-    ioctl 16 29                     pipe 22 -                       pipe2 293 59
-    # Waiting.
-    poll 7 -                        ppoll 271 73                    select 23 -
-    pselect6 270 72                 epoll_create 213 -              epoll_create1 291 20
-    epoll_ctl 233 21                epoll_wait 232 -                epoll_pwait 281 22
-    epoll_pwait2 441 441            eventfd 284 -                   eventfd2 290 19
-    timerfd_create 283 85           timerfd_settime 286 86          timerfd_gettime 287 87
-    signalfd 282 -                  signalfd4 289 74
-    # Both ends of a socket without a name, and no other.
-    socketpair 53 199               sendto 44 206                   recvfrom 45 207
-    recvmsg 47 212                  shutdown 48 210                 getsockname 51 204
-    getpeername 52 205              getsockopt 55 209
-    # Its own memory.
-    mmap 9 222                      munmap 11 215                   mprotect 10 226
-    mremap 25 216                   madvise 28 233                  brk 12 214
-    msync 26 227                    mincore 27 232                  membarrier 324 283
-    # Its own threads.
-    clone 56 220                    futex 202 98                    futex_waitv 449 449
-    set_robust_list 273 99          rseq 334 293                    sched_yield 24 124
-    sched_getaffinity 204 123       sched_getparam 143 121          sched_getscheduler 145 120
-    sched_get_priority_max 146 125  sched_get_priority_min 147 126  getcpu 309 168
-    gettid 186 178                  arch_prctl 158 -                prctl 157 167
-    exit 60 93                      exit_group 231 94
-    # Its own signals and timers.
-    rt_sigaction 13 134             rt_sigprocmask 14 135           rt_sigpending 127 136
-    rt_sigsuspend 130 133           rt_sigtimedwait 128 137         rt_sigreturn 15 139
-    sigaltstack 131 132             restart_syscall 219 128         pause 34 -
-    kill 62 129                     tgkill 234 131                  alarm 37 -
-    getitimer 36 102                setitimer 38 103                timer_create 222 107
-    timer_settime 223 110           timer_gettime 224 108           timer_getoverrun 225 109
-    timer_delete 226 111
-    # The time.
-    time 201 -                      gettimeofday 96 169             clock_gettime 228 113
-    clock_getres 229 114            clock_nanosleep 230 115         nanosleep 35 101
-    times 100 153
-    # What it asks about itself and the machine.
-    getpid 39 172                   getppid 110 173                 getpgrp 111 -
-    getpgid 121 155                 getsid 124 156                  getuid 102 174
-    geteuid 107 175                 getgid 104 176                  getegid 108 177
-    getresuid 118 148               getresgid 120 150               getgroups 115 158
-    getpriority 140 141             getrlimit 97 163                prlimit64 302 261
-    getrusage 98 165                uname 63 160                    sysinfo 99 179
-    getrandom 318 278               wait4 61 260                    waitid 247 95
-"""
+# Number on x86-64 and on aarch64 (-1: there is none).
 ALLOWED = {
-    name: (int(x86_64), -1 if aarch64 == "-" else int(aarch64))
-    for name, x86_64, aarch64 in re.findall(r"(\w+) (\d+) (\d+|-)", _TABLE)
+    # Files: which ones is Landlock's to say.
+    "read": (0, 63),
+    "write": (1, 64),
+    "close": (3, 57),
+    "open": (2, -1),
+    "openat": (257, 56),
+    "creat": (85, -1),
+    "stat": (4, -1),
+    "fstat": (5, 80),
+    "lstat": (6, -1),
+    "newfstatat": (262, 79),
+    "statx": (332, 291),
+    "statfs": (137, 43),
+    "fstatfs": (138, 44),
+    "lseek": (8, 62),
+    "pread64": (17, 67),
+    "pwrite64": (18, 68),
+    "readv": (19, 65),
+    "writev": (20, 66),
+    "preadv": (295, 69),
+    "pwritev": (296, 70),
+    "preadv2": (327, 286),
+    "pwritev2": (328, 287),
+    "access": (21, -1),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
+    "readlink": (89, -1),
+    "readlinkat": (267, 78),
+    "getdents64": (217, 61),
+    "getcwd": (79, 17),
+    "chdir": (80, 49),
+    "fchdir": (81, 50),
+    "mkdir": (83, -1),
+    "mkdirat": (258, 34),
+    "rmdir": (84, -1),
+    "unlink": (87, -1),
+    "unlinkat": (263, 35),
+    "rename": (82, -1),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "link": (86, -1),
+    "linkat": (265, 37),
+    "symlink": (88, -1),
+    "symlinkat": (266, 36),
+    "umask": (95, 166),
+    "ftruncate": (77, 46),
+    "fsync": (74, 82),
+    "fdatasync": (75, 83),
+    "flock": (73, 32),
+    "fadvise64": (221, 223),
+    "readahead": (187, 213),
+    "sendfile": (40, 71),
+    "copy_file_range": (326, 285),
+    "getxattr": (191, 8),
+    "lgetxattr": (192, 9),
+    "fgetxattr": (193, 10),
+    "listxattr": (194, 11),
+    "llistxattr": (195, 12),
+    "flistxattr": (196, 13),
+    "dup": (32, 23),
+    "dup2": (33, -1),
+    "dup3": (292, 24),
+    "close_range": (436, 436),
+    "fcntl": (72, 25),
+    "ioctl": (16, 29),
+    "pipe": (22, -1),
+    "pipe2": (293, 59),
+    # Waiting.
+    "poll": (7, -1),
+    "ppoll": (271, 73),
+    "select": (23, -1),
+    "pselect6": (270, 72),
+    "epoll_create": (213, -1),
+    "epoll_create1": (291, 20),
+    "epoll_ctl": (233, 21),
+    "epoll_wait": (232, -1),
+    "epoll_pwait": (281, 22),
+    "epoll_pwait2": (441, 441),
+    "eventfd": (284, -1),
+    "eventfd2": (290, 19),
+    "timerfd_create": (283, 85),
+    "timerfd_settime": (286, 86),
+    "timerfd_gettime": (287, 87),
+    "signalfd": (282, -1),
+    "signalfd4": (289, 74),
+    # Both ends of a socket without a name, and no other.
+    "socketpair": (53, 199),
+    "sendto": (44, 206),
+    "recvfrom": (45, 207),
+    "recvmsg": (47, 212),
+    "shutdown": (48, 210),
+    "getsockname": (51, 204),
+    "getpeername": (52, 205),
+    "getsockopt": (55, 209),
+    # Its own memory.
+    "mmap": (9, 222),
+    "munmap": (11, 215),
+    "mprotect": (10, 226),
+    "mremap": (25, 216),
+    "madvise": (28, 233),
+    "brk": (12, 214),
+    "msync": (26, 227),
+    "mincore": (27, 232),
+    "membarrier": (324, 283),
+    # Its own threads.
+    "clone": (56, 220),
+    "futex": (202, 98),
+    "futex_waitv": (449, 449),
+    "set_robust_list": (273, 99),
+    "rseq": (334, 293),
+    "sched_yield": (24, 124),
+    "sched_getaffinity": (204, 123),
+    "sched_getparam": (143, 121),
+    "sched_getscheduler": (145, 120),
+    "sched_get_priority_max": (146, 125),
+    "sched_get_priority_min": (147, 126),
+    "getcpu": (309, 168),
+    "gettid": (186, 178),
+    "arch_prctl": (158, -1),
+    "prctl": (157, 167),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    # Its own signals and timers.
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigpending": (127, 136),
+    "rt_sigsuspend": (130, 133),
+    "rt_sigtimedwait": (128, 137),
+    "rt_sigreturn": (15, 139),
+    "sigaltstack": (131, 132),
+    "restart_syscall": (219, 128),
+    "pause": (34, -1),
+    "kill": (62, 129),
+    "tgkill": (234, 131),
+    "alarm": (37, -1),
+    "getitimer": (36, 102),
+    "setitimer": (38, 103),
+    "timer_create": (222, 107),
+    "timer_settime": (223, 110),
+    "timer_gettime": (224, 108),
+    "timer_getoverrun": (225, 109),
+    "timer_delete": (226, 111),
+    # The time.
+    "time": (201, -1),
+    "gettimeofday": (96, 169),
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115),
+    "nanosleep": (35, 101),
+    "times": (100, 153),
+    # What it asks about itself and the machine.
+    "getpid": (39, 172),
+    "getppid": (110, 173),
+    "getpgrp": (111, -1),
+    "getpgid": (121, 155),
+    "getsid": (124, 156),
+    "getuid": (102, 174),
+    "geteuid": (107, 175),
+    "getgid": (104, 176),
+    "getegid": (108, 177),
+    "getresuid": (118, 148),
+    "getresgid": (120, 150),
+    "getgroups": (115, 158),
+    "getpriority": (140, 141),
+    "getrlimit": (97, 163),
+    "prlimit64": (302, 261),
+    "getrusage": (98, 165),
+    "uname": (63, 160),
+    "sysinfo": (99, 179),
+    "getrandom": (318, 278),
+    "wait4": (61, 260),
+    "waitid": (247, 95),
 }
 FIRST_NEW = 424  # Linux 5.1; from there on a call has the same number on every architecture
 
