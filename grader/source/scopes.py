@@ -14,6 +14,7 @@ from typing import Any
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 INNER = (*DEFINITIONS, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NOW, _LATER = 1, 2
 
 
@@ -68,7 +69,15 @@ def names_of(statement: ast.AST) -> Names:
 
 def bound_in_class(node: ast.ClassDef) -> set[str]:
     """Names that a class's own body binds: its methods, attributes and fields."""
-    return next(scope.binds for scope in _Walk(node).scopes if scope.kind == "class")
+    names: set[str] = set()
+    for part in nodes_outside(node.body, *INNER, *_COMPREHENSIONS):
+        if isinstance(part, DEFINITIONS):
+            names.add(part.name)
+        elif isinstance(part, IMPORTS):
+            names |= imported(part).keys()
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            names.add(part.id)
+    return names
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
