@@ -90,13 +90,13 @@ class Reader(LocalReader):
 
         That it cannot be read is an offence where there are rules.
         """
-        from grader.source.policy import Offence, too_long
+        from grader.source.policy import TOO_LONG, Offence
         from grader.source.slips import Slip
 
         try:
             findings = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
         except Unreadable:
-            return {name: (too_long(*rule), ()) for name, rule in rules.items()}
+            return {name: (TOO_LONG if any(rule) else None, ()) for name, rule in rules.items()}
         return decoded(dict[str, tuple[Offence | None, tuple[Slip, ...]]], findings)
 
     def archive(self, path: str, quota: Quota, into: str) -> None:

@@ -166,7 +166,6 @@ class Sandbox:
         self._torch = True
         if self._shared_zygote is not None and self._shared_zygote.torch:
             return  # its workers have had it from the start
-        self._shared_zygote = None
         if self._session is not None:
             self._session.close()  # its worker has no torch
         if self._forker is not None:

@@ -75,16 +75,12 @@ def _bound_names(node: ast.stmt) -> set[str]:
         return {node.name}
     if isinstance(node, IMPORTS):
         return set(imported(node))
-    names: set[str] = set()
-    if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value is not None):
-        waiting = list(node.targets if isinstance(node, ast.Assign) else [node.target])
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, ast.Name):
-                names.add(part.id)
-            elif isinstance(part, (ast.Tuple, ast.List, ast.Starred)):
-                waiting += [part.value] if isinstance(part, ast.Starred) else part.elts
-    return names
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    return {part.id for part in nodes_outside(targets, ast.Attribute, ast.Subscript) if isinstance(part, ast.Name)}
 
 
 class Statement(Effects):

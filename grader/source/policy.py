@@ -9,7 +9,7 @@ is refused anywhere.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -91,12 +91,12 @@ class Sources:
         reading = reading_of(self.cells, self.given)
         ruled = bool(forbids or requires)
         if reading.unread and ruled:
-            return _TOO_LONG
+            return TOO_LONG
         try:
             mentions = reading.mentions(name)
             way, line = reading.tampering(name) if ruled else ("", "")
         except TooMuch:
-            return too_long(forbids, requires)
+            return TOO_LONG if ruled else None
         if way:
             return Offence(
                 f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
@@ -137,12 +137,7 @@ def _place(mention: Mention, name: str) -> str:
     return f" It stands in `{node.name}`, which {name} uses."
 
 
-_TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
-
-
-def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
-    """What is said where the code cannot be read to its end."""
-    return _TOO_LONG if forbids or requires else None
+TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
 
 
 @lru_cache(maxsize=4)

@@ -92,16 +92,15 @@ def reason(requirement: str) -> str:
 
 def _missing_features(tree: ast.Module, version: tuple[int, ...]) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            used = [(alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            used = [(node.module or "", alias.name) for alias in node.names]
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            used = [(node.value.id, node.attr)]
-            if used[0] not in NEW_NAMES:
+        match node:
+            case ast.Import(names=names):
+                used = [(alias.name, "") for alias in names]
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                used = [(module, alias.name) for alias in names]
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if (module, name) in NEW_NAMES:
+                used = [(module, name)]
+            case _:
                 continue
-        else:
-            continue
         for module, name in used:
             top, since = module.partition(".")[0], (3, NEW_NAMES.get((module, name), 0))
             if top in LIBRARIES and not installed(top):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from grader.source.definitions import called_name, code_lines, dotted_name, parse
@@ -22,7 +22,6 @@ STARS = {  # which of Python's own names `from … import *` gives another meani
 }
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
-_TURNING = ("transpose", "swapaxes")
 _REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -147,9 +146,8 @@ class _SlipReader:
             yield self._raise(node)
         if isinstance(node, ast.Name) and hasattr(builtins, node.id) and (other := self._rebinding(node.id)):
             yield self._slip("rebound", node, node.id)._replace(other=other)
-        for kind, holds in _KINDS.items():
-            if holds(node):
-                yield self._slip(kind, node)
+        for kind in _kinds(node):
+            yield self._slip(kind, node)
         if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
             yield self._slip("reduced", node, node.targets[0].id)
         elif isinstance(node, ast.Call):
@@ -228,64 +226,54 @@ def _holds_reduced(node: ast.AST) -> bool:
     """Whether it is such a sum, or is made of one entry by entry: `x.max(1)`, `x.max(1).values`, `np.sqrt(x.sum(1))`."""
     if _is_reduced(node):
         return True
-    if isinstance(node, ast.Attribute):
-        return node.attr not in ("T", "mT") and _holds_reduced(node.value)
-    if isinstance(node, ast.Subscript):
-        return _holds_reduced(node.value)
-    if isinstance(node, ast.UnaryOp):
-        return _holds_reduced(node.operand)
-    by_entry = called_name(node).rpartition(".")[2] in ("sqrt", "exp", "log")
-    return isinstance(node, ast.Call) and by_entry and len(node.args) == 1 and _holds_reduced(node.args[0])
+    match node:
+        case ast.Attribute(value=inner, attr=name):
+            return name not in ("T", "mT") and _holds_reduced(inner)
+        case ast.Subscript(value=inner) | ast.UnaryOp(operand=inner):
+            return _holds_reduced(inner)
+        case ast.Call(args=[inner]):
+            return called_name(node).rpartition(".")[2] in ("sqrt", "exp", "log") and _holds_reduced(inner)
+    return False
 
 
-def _calculates_with_reduced(node: ast.AST) -> bool:
-    """Whether such a sum is one side of a calculation."""
-    if isinstance(node, ast.BinOp):
-        return _holds_reduced(node.left) or _holds_reduced(node.right)
-    return isinstance(node, ast.AugAssign) and _holds_reduced(node.value)
-
-
-def _is_summed_product(node: ast.AST) -> bool:
-    """Whether it is `(x * y).sum(…)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
-        return False
-    return isinstance(node.func.value, ast.BinOp) and isinstance(node.func.value.op, ast.Mult)
-
-
-def _is_condition(node: ast.AST) -> bool:
-    negates = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    return negates or isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp))
-
-
-def _overwrites(node: ast.AST) -> bool:
-    """Whether it changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count."""
-    if isinstance(node, ast.AugAssign):
-        return not isinstance(node.value, ast.Constant)
-    if isinstance(node, ast.Assign):
-        return isinstance(node.targets[0], ast.Subscript)
+def _kinds(node: ast.AST) -> Iterator[str]:
+    """The kinds of slips that a node shows by itself."""
+    match node:
+        case ast.BinOp(op=ast.BitXor()) | ast.AugAssign(op=ast.BitXor()):
+            yield "caret"
+        case ast.Assert():
+            yield "assert"
+        case ast.If() | ast.While() | ast.IfExp() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            yield "condition"
+    match node:
+        case ast.BinOp(left=one, right=other) if _holds_reduced(one) or _holds_reduced(other):
+            yield "reduced"
+        case ast.AugAssign(value=other) if _holds_reduced(other):
+            yield "reduced"
+    match (
+        node
+    ):  # what changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count
+        case ast.AugAssign(value=value) if not isinstance(value, ast.Constant):
+            yield "overwrites"
+        case ast.Assign(targets=[ast.Subscript(), *_]):
+            yield "overwrites"
+        case ast.Call(func=ast.Attribute(attr="sum", value=ast.BinOp(op=ast.Mult()))):  # `(x * y).sum(…)`
+            yield "summed"
     method = _method(node)
-    return method.endswith("_") and not method.startswith(("_", "requires_grad")) and not method.endswith("__")
-
-
-_KINDS: dict[str, Callable[[ast.AST], bool]] = {  # of slips that a node shows by itself
-    "assert": lambda node: isinstance(node, ast.Assert),
-    "caret": lambda node: isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor),
-    "condition": _is_condition,
-    "reduced": _calculates_with_reduced,
-    "overwrites": _overwrites,
-    "summed": _is_summed_product,
-}
+    if method.endswith("_") and not method.startswith(("_", "requires_grad")) and not method.endswith("__"):
+        yield "overwrites"
 
 
 def _untransposed(node: ast.AST) -> tuple[str, bool]:
     """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
-    transposed: ast.AST | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _method(node) in _TURNING:
-        transposed = node.func.value
-    elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
-        transposed = node.value
-    name = transposed or node
-    return (name.id, transposed is not None) if isinstance(name, ast.Name) else ("", False)
+    match node:
+        case ast.Name(id=name):
+            return name, False
+        case ast.Attribute(value=ast.Name(id=name), attr="T" | "mT"):
+            return name, True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="transpose" | "swapaxes")):
+            return name, True
+    return "", False
 
 
 def _method(node: ast.AST) -> str:

@@ -20,14 +20,8 @@ TOOL_FOLDERS = ("__pycache__", "__macosx", "site-packages", "node_modules")  # i
 POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
 NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
-HANDED_OUT = (
-    "readme.md",
-    "agents.md",
-    "glossary.md",
-    "constraints.txt",
-    "requirements.txt",
-    "environment.yml",
-)  # no answers
+# No answers.
+HANDED_OUT = tuple("readme.md agents.md glossary.md constraints.txt requirements.txt environment.yml .whl".split())
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
@@ -67,7 +61,7 @@ class FolderSearch:
                     if not os.path.isdir(path) and _is_notebook(path):
                         self.files.append(path)
                     elif not os.path.isdir(path):
-                        if not path.name.lower().endswith((*HANDED_OUT, ".whl")) and len(self.others) < MAX_FILES:
+                        if not path.name.lower().endswith(HANDED_OUT) and len(self.others) < MAX_FILES:
                             self.others.append(self._name(path))
                     elif level_of(path / "x", top) > depth:
                         below.append(path)

@@ -40,7 +40,7 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
         return {"lost": "deep"}
     except MemoryError:
         # Where half of what this process may take was left, the machine lacks memory; no file took it.
-        early = sys.platform == "linux" and _address_space("VmPeak") - _size_at_start < message["limits"][0] // 2
+        early = sys.platform == "linux" and limits.address_space("VmPeak") - _size_at_start < message["limits"][0] // 2
         return {"lost": "machine" if early else "memory"}
 
 
@@ -62,19 +62,6 @@ def _answer(message: dict[str, Any]) -> Any:
     return len(archive.entries)
 
 
-def limit(memory_bytes: int) -> None:
-    """Limits the address space, where that can be done, to so much more than there is."""
-    limits.set_limit("RLIMIT_CORE", 0)
-    if sys.platform == "linux":
-        limits.set_limit("RLIMIT_AS", _address_space("VmSize") + memory_bytes)
-
-
-def _address_space(field: str) -> int:
-    """Bytes: VmSize of now, VmPeak of the most that there was (Linux)."""
-    with open("/proc/self/status", "rb") as file:
-        return 1024 * int(next(line for line in file if line.startswith(field.encode() + b":")).split()[1])
-
-
 def allow(cpu_s: int) -> None:
     """So many seconds more of the processor; then the system ends this process, also when nobody else is there to do it."""
     limits.set_limit("RLIMIT_CPU", limits.used_cpu_s() + 1 + cpu_s, grace=None)
@@ -89,8 +76,8 @@ def serve(channel: socket.socket) -> None:
             message = json.loads(body.text)
             memory_bytes, cpu_s = message["limits"]
             if not _size_at_start:
-                _size_at_start = _address_space("VmSize") if sys.platform == "linux" else 1
-                limit(memory_bytes)
+                _size_at_start = limits.address_space("VmSize") if sys.platform == "linux" else 1
+                limits.limit_memory(memory_bytes)
             allow(cpu_s)
             reply = json.dumps(encoded(answer(message)), ensure_ascii=False)
             text = reply.encode("utf-8", "surrogatepass")

@@ -32,7 +32,7 @@ class CellRunner:
         module = ModuleType("__main__")
         sys.modules["__main__"] = module  # what a cell defines says that it lives there
         self.namespace = module.__dict__
-        self.namespace.update(display=_ignore, get_ipython=Anything)  # a kernel provides both
+        self.namespace.update(display=harmless, get_ipython=Anything)  # a kernel provides both
         self._futures = 0  # what cells imported from __future__ holds for those that follow, as in a kernel
         self._loop: Any = None  # one for all cells: a task of one may be awaited in another
 
@@ -70,10 +70,6 @@ class CellRunner:
         self._loop.run_until_complete(cell)
 
 
-def _ignore(*values: Any, **options: Any) -> None:
-    """Stands where the kernel's `display` stands."""
-
-
 class Anything:
     """Takes every call, attribute and item, and draws nothing."""
 
@@ -108,7 +104,7 @@ class Anything:
 
 
 def harmless(*values: Any, **options: Any) -> bool:
-    """Stands for check(), passed() and the others: false."""
+    """Stands for check(), passed() and the others, and for the kernel's display(): false."""
     return False
 
 

@@ -90,9 +90,12 @@ def intact(*modules: str) -> bool:
 
 
 def _same(space: Any, before: tuple) -> bool:
-    if len(space) < len(before) or not all(map(operator.is_, before, space.values())):
-        return False
-    return len(space) == len(before) or BUILTINS.keys().isdisjoint(islice(space, len(before), None))
+    return _begins(space, before) and BUILTINS.keys().isdisjoint(islice(space, len(before), None))
+
+
+def _begins(space: Any, before: tuple) -> bool:
+    """Whether the first values of a namespace are still these."""
+    return len(space) >= len(before) and all(map(operator.is_, before, space.values()))
 
 
 class ProcessState:
@@ -110,11 +113,7 @@ class ProcessState:
         """
         if _settings() != self._settings or not intact():
             return True
-        for place, owner in _owners():
-            before, now = self._values.get(place, ()), vars(owner)
-            if len(now) < len(before) or not all(map(operator.is_, before, now.values())):
-                return True
-        return False
+        return not all(_begins(vars(owner), self._values.get(place, ())) for place, owner in _owners())
 
 
 def _owners() -> list[tuple[Any, Any]]:

@@ -41,16 +41,26 @@ def apply(memory_bytes: int, cpu_s: int) -> None:
     """
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     drop_capabilities()
-    if resource is None:
-        return
-    set_limit("RLIMIT_CORE", 0)
+    limit_memory(memory_bytes)
     set_limit("RLIMIT_FSIZE", MAX_FILE_BYTES)
     set_limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
     set_limit("RLIMIT_CPU", used_cpu_s() + cpu_s, 1)  # first SIGXCPU, which says what it is
-    if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
-        set_limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
+    if sys.platform == "linux":
         set_limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large raises OSError
+
+
+def limit_memory(memory_bytes: int) -> None:
+    """Limits this process's memory to so much more than it has by now; none of it is ever written to a file."""
+    set_limit("RLIMIT_CORE", 0)
+    if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
+        set_limit("RLIMIT_AS", address_space("VmSize") + memory_bytes)
+
+
+def address_space(field: str) -> int:
+    """Bytes: VmSize of now, VmPeak of the most that there was (Linux)."""
+    with open("/proc/self/status", "rb") as file:
+        return 1024 * int(next(line for line in file if line.startswith(field.encode() + b":")).split()[1])
 
 
 def drop_capabilities() -> None:
@@ -194,11 +204,6 @@ def used_cpu_s() -> int:
     """Whole seconds of the processor that this process has used; 0 where the system has no limits."""
     used = resource.getrusage(resource.RUSAGE_SELF) if resource is not None else None
     return int(used.ru_utime + used.ru_stime) if used else 0
-
-
-def _virtual_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _processes_of_user() -> int:

@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -202,17 +202,18 @@ def _failure_from(error: BaseException) -> Failure:
     kind = "exception"
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message or "can't allocate memory" in message:
         kind = "memory"
-    frame, number, is_last = _own_frame(error.__traceback__)
-    if isinstance(error, TypeError) and frame is None and _at_the_call(error.__traceback__):
+    frames = list(traceback.walk_tb(error.__traceback__))
+    own = [(frame, number) for frame, number in frames if not frame.f_code.co_filename.startswith(_NOT_OWN)]
+    if isinstance(error, TypeError) and not own and _is_call(frames[-1][0].f_code.co_filename):
         kind = "call"
-    line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
+    frame, number = own[-1] if own else (None, 0)
+    line = _line(frame, number) if frame else ""
     function = _function(frame)
-    if (
-        type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line)
-    ):  # torch raises it, too
-        return Failure(
-            "not_started", "NotImplementedError", message, _calling_line(error.__traceback__, frame), function=function
-        )
+    its_own = own and own[-1] == frames[-1] and (not line or "NotImplementedError" in line)  # torch raises it, too
+    if type(error) is NotImplementedError and its_own:
+        first, where = own[0]
+        calling = "" if first is frame else _line(first, where)[:MAX_TEXT] or "?"
+        return Failure("not_started", "NotImplementedError", message, calling, function=function)
     if isinstance(error, SyntaxError):
         number = error.lineno or number
         line = (error.text or linecache.getline(error.filename or "", number)).strip() or line
@@ -221,31 +222,13 @@ def _failure_from(error: BaseException) -> Failure:
     return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)
 
 
-def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
-    """The deepest frame of the learner's own code, its line, and whether nothing lies below it."""
-    own, number, is_last = None, 0, False
-    for frame, line in traceback.walk_tb(trace):
-        is_last = False
-        if not frame.f_code.co_filename.startswith(_NOT_OWN):
-            own, number, is_last = frame, line, True
-    return own, number, is_last
-
-
-def _at_the_call(trace: TracebackType | None) -> bool:
-    """Whether it was raised where the learner's object is called, and not in anything that was called."""
-    *_, (frame, _) = traceback.walk_tb(trace)
-    file = frame.f_code.co_filename
+def _is_call(file: str) -> bool:
+    """Whether the learner's object is called in this file, so that what is raised in it is none of what was called."""
     return file.startswith(_CALLERS[0]) or file.endswith(_CALLERS[1])
 
 
-def _calling_line(trace: TracebackType | None, last: FrameType | None) -> str:
-    """The line of the learner's object that called what raised; '' where the object itself did."""
-    for frame, number in traceback.walk_tb(trace):
-        if frame is last:
-            return ""
-        if not frame.f_code.co_filename.startswith(_NOT_OWN):
-            return linecache.getline(frame.f_code.co_filename, number).strip()[:MAX_TEXT] or "?"
-    return ""
+def _line(frame: FrameType, number: int) -> str:
+    return linecache.getline(frame.f_code.co_filename, number).strip()
 
 
 def _function(frame: FrameType | None) -> str:

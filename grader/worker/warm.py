@@ -181,33 +181,18 @@ def rehearse(torch: bool) -> list[str]:
     late. Forks inherit what was done here.
     """
     x = np.array([[1.0, 2.0], [3.0, 5.0]])
-    cases = [("rows", _case("call", (x, x), watch=("softmax", "attention", "einsum")))]
-    notebook = CellRunner()
+    cases = {"rows": _case("call", (x, x), watch=("softmax", "attention", "einsum"))}
     if torch:
         tensor = Tensor(x, "float32", requires_grad=True)
         watch = ("softmax", "attention")
-        cases += [
-            ("tensors", _case("call", (tensor, tensor), watch=(*watch, "table"))),
-            (
-                "Module",
-                _case(
-                    "module",
-                    (tensor,),
-                    init=(2,),
-                    linear=("w_q",),
-                    no_bias=("w_q",),
-                    watch=watch,
-                    state={"w_q.weight": x},
-                    gradients=True,
-                    twice=True,
-                ),
-            ),
-        ]
-    failed = []
+        built: dict[str, Any] = {"init": (2,), "linear": ("w_q",), "no_bias": ("w_q",), "state": {"w_q.weight": x}}
+        cases["tensors"] = _case("call", (tensor, tensor), watch=(*watch, "table"))
+        cases["Module"] = _case("module", (tensor,), watch=watch, gradients=True, twice=True, **built)
+    notebook, failed = CellRunner(), []
     for _ in range(TIMES):
         around = ProcessState()
         worker.run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "wanted": ("rows",)})
-        for name, case in cases:
+        for name, case in cases.items():
             seen = protocol.unpack(worker.body_of(worker.answer_of(notebook, name, case)))["observation"]
             failed += [f"{name}: {seen['failure']}"] if seen["failure"] else []
         failed += ["the state of the process"] if around.changed() else []

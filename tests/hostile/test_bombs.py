@@ -275,7 +275,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
 @pytest.mark.any_user  # a limit that is set for oneself
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_the_system_ends_a_reading_that_goes_on_when_nobody_waits_for_it():
-    program = "from grader.submission.reading_process import allow, limit\nlimit(1 << 30)\nallow(0)\nwhile True: pass"
+    program = "from grader.submission.reading_process import allow, limits\nlimits.limit_memory(1 << 30)\nallow(0)\nwhile True: pass"
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGXCPU
 
 
