@@ -255,8 +255,6 @@ def test_the_stored_run_says_paris():
     assert any("␣Paris 0.77" in text for text in texts) and any(
         "The capital of France is Paris." in text for text in texts
     )
-    assert any(
-        "without a cache" in text and "tokens a second, with your cache of lesson 16" in text for text in texts
-    )
+    assert any("without a cache" in text and "tokens a second, with your cache of lesson 16" in text for text in texts)
     learner = open_course().notebook_path(NAME).read_text(encoding="utf-8")
     assert "` Paris`, with 0.77" in learner, "the learner's notebook tells the stored run in an answer"

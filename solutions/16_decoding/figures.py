@@ -171,7 +171,9 @@ def timeline(steps: Mapping[str, Sequence[float]], prompt: int) -> None:
         said.append(f"{name}: token 1 after {ends[0]:.1f} ms, token {len(times)} after {ends[-1]:.0f} ms")
     ax.set_yticks(range(len(steps)), list(steps))
     ax.set(
-        xlim=(0, until), ylim=(len(steps) - 0.42, -0.62), xlabel=f"milliseconds since the prompt of {prompt:,} tokens arrived"
+        xlim=(0, until),
+        ylim=(len(steps) - 0.42, -0.62),
+        xlabel=f"milliseconds since the prompt of {prompt:,} tokens arrived",
     )
     ax.grid(False, axis="y")
     ax.set_title("With a cache the prompt is read once")
