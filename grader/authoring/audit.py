@@ -23,7 +23,7 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, learner_notebook, regions, stub_text
+from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
@@ -307,8 +307,8 @@ def _given_away(course: Course, name: str) -> Iterator[str]:
         if BEGIN in text:
             yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
     for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
-        for region in regions(cell.text)[1]:
-            solution = _stripped_lines("\n".join(line for _, line in region))
+        for region in SOLUTION.finditer(cell.text):
+            solution = _stripped_lines(region["solution"])
             if len(solution.strip()) >= TELLING and any(solution in _stripped_lines(text) for text in texts):
                 first = solution.split("\n")[1]
                 yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {first!r}."
