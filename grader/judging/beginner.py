@@ -197,12 +197,10 @@ def _loose_layers(facts: Facts) -> str | None:
 
 
 def _unused(facts: Facts) -> str | None:
-    unused = [
-        slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.unused_parameters
-    ]
-    if not unused or facts.finding.kind == "failure":
+    unused = (one for one in facts.slips if one.kind == "unused" and one.name not in facts.exercise.unused_parameters)
+    slip = next(unused, None)
+    if not slip or facts.finding.kind == "failure":
         return None
-    slip = unused[0]
     return (
         f"The parameter `{slip.name}` is never used in {facts.exercise.name}: a number or a name from elsewhere stands in its place, "
         "or a step is missing."
@@ -298,16 +296,13 @@ def _another_order(facts: Facts) -> str | None:
     if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in list(permutations(range(len(names))))[1:]:
-        if all(_same_in_order(expected, results, order) for expected, results in returned):
+        if all(
+            len(results) == len(order) and all(map(same_numbers, (expected[at] for at in order), results))
+            for expected, results in returned
+        ):
             actual = ", ".join(names[at] for at in order)
             return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None
-
-
-def _same_in_order(expected: Sequence[Part], results: Sequence[Part], order: Sequence[int]) -> bool:
-    return len(results) == len(order) and all(
-        same_numbers(expected[at], result) for at, result in zip(order, results, strict=True)
-    )
 
 
 Rule = Callable[[Facts], str | None]

@@ -58,8 +58,9 @@ def symptom(exercise: Exercise, observed: Mapping[int, Compared]) -> str:
         return beside if not broken else broken.pop() if len(broken) == 1 and not beside else ""
     if broken:
         return ""
-    results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
-    results = {i: pairs for i, pairs in results.items() if pairs}
+    results = {
+        i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items() if wrong & pairs.keys()
+    }
     if all(_truncated(observed[i].actual, pairs, equal, i) for i, pairs in results.items()):
         return "RS17"
     returned = [one for one in observed[next(iter(results))].right.values() if one.role == "returned"]
