@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from grader.course import prose
-from grader.course.percent import HIDE_INPUT, Cell
+from grader.course.percent import FURTHER, HIDE_INPUT, Cell
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import pluralize
 
@@ -115,7 +115,7 @@ def as_cells(
             text = exercise_text(text, cell.exercise)
             if learner:
                 metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if is_prose and learner and text.startswith(prose.FURTHER):
+        if is_prose and learner and text.startswith(FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
