@@ -23,14 +23,10 @@ def installed_folder() -> Path:
 
 def folder_problems(root: Path) -> Iterator[str]:
     """What is wrong with a course's folder before anything in it runs."""
-    from grader.worker import kernel_walls
-
     if not root.is_dir():
         yield f"--course {root}: there is no such folder."
         return
-    # what the walls around a worker leave open, where this system has such walls
-    readable = kernel_walls.readable() if sys.platform == "linux" else ()
-    if root != installed_folder() and any(map(root.is_relative_to, readable)):
+    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
         yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
     folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
     whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
@@ -56,3 +52,10 @@ def _exercises_twice(root: Path) -> Iterator[str]:
         if path.stem in places:
             yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
         places.setdefault(path.stem, place)
+
+
+def _open_to_submissions() -> tuple[str, ...]:
+    """The places that the walls around a worker leave open, where this system has such walls."""
+    from grader.worker import kernel_walls
+
+    return kernel_walls.readable() if sys.platform == "linux" else ()
