@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from grader.source.scopes import IMPORTS, imported
 from grader.util.errors import AuthorError, LintError
 
 
@@ -58,6 +57,8 @@ def _imports(course: Any, lesson: str) -> dict[str, str]:
             file, line = course.relative(course.source_path(lesson)), cell.line + (error.lineno or 0)
             raise AuthorError([LintError(file, line, f"this cell is not Python: {error.msg}.")]) from None
         for node in nodes:
-            if isinstance(node, IMPORTS) and getattr(node, "module", "") != "grader":
-                imports |= imported(node)
+            if isinstance(node, ast.Import):
+                imports |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module != "grader":
+                imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     return imports

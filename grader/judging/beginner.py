@@ -158,8 +158,8 @@ def _caret(facts: Facts) -> str | None:
 def _assert_for_raise(facts: Facts) -> str | None:
     if facts.finding.kind != "raises" or facts.failure.type != "AssertionError" or not facts.slip("assert"):
         return None
-    asked = f"`if …: raise {facts.finding.claim}(…)`"
-    return f"`assert` raises AssertionError, and `python -O` leaves it out. Write {asked}, with the opposite condition."
+    claim = facts.finding.claim
+    return f"`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {claim}(…)`, with the opposite condition."
 
 
 def _numpy_in_torch(facts: Facts) -> str | None:

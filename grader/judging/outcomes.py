@@ -199,7 +199,7 @@ def _shifted(right: np.ndarray, axis: int, end: int) -> np.ndarray:
     return _left_out(_around(right, axis, end), axis, end)
 
 
-def _at_both_ends(*changes: Callable[[np.ndarray, int, int], np.ndarray]) -> Outcome:
+def _at_both_ends(*changes: Callable[..., np.ndarray]) -> Outcome:
     return _along(*(partial(change, end=end) for change in changes for end in ENDS))
 
 

@@ -102,9 +102,9 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
     for name, source in sources.items():
         text = re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0]
         shown.append(_searched(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
-        for at, region in enumerate(SOLUTION.finditer(text)):
-            first = text.count("\n", 0, region.start("solution")) + 1
-            own.append((name, at, list(enumerate(region["solution"].splitlines(), first))))
+        for at, match in enumerate(SOLUTION.finditer(text)):
+            first = text.count("\n", 0, match.start("solution")) + 1
+            own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
     visible = "\n".join(shown)
     known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
     secrets: dict[str, Secret] = {}
