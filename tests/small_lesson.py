@@ -10,7 +10,7 @@ import jupytext
 
 from grader.course import course
 from grader.course.course import COURSE_ENV, Course
-from grader.course.percent import Cell
+from grader.course.percent import FURTHER, Cell
 from grader.course.spec import Case, Exercise, Lesson
 from grader.notebook.kernel_course import kernel_course
 from tests.mistakes import built
@@ -120,13 +120,14 @@ LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an arr
 def cells(text: str = SOURCE) -> tuple[Cell, ...]:
     """The cells of a source, as course.cells gives them for a file."""
     heads = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
-    made = []
+    made, further = [], False
     for number, cell in enumerate(jupytext.reads(text, fmt="py:percent").cells):
         about = cell.metadata
         role = "prose" if cell.cell_type == "markdown" else about.get("role", "")
-        made.append(
-            Cell(role, cell.source, about.get("exercise", ""), tuple(about.get("tags", ())), number, heads[number])
-        )
+        if role == "prose" and cell.source.startswith("## "):
+            further = cell.source.startswith(FURTHER)
+        tags = tuple(about.get("tags", ()))
+        made.append(Cell(role, cell.source, about.get("exercise", ""), tags, number, heads[number], further))
     return tuple(made)
 
 

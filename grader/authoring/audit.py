@@ -23,10 +23,12 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, learner_notebook, regions, stub_text
+from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
+from grader.judging.evidence import arrays
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
+from grader.judging.wording import named_inputs
 from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
 from grader.util.libraries import explain_error, require
@@ -200,7 +202,8 @@ def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield f"two of its cases are called {key!r}."
     if exercise.kind != "answer":
-        if not any(_sizes_differ(exercise, case) for case in cases if case.stage == "values"):
+        named = baseline_of(exercise, SEED).cases  # with the parameters' names
+        if not any(_sizes_differ(exercise, case) for case in named if case.stage == "values"):
             yield "in each of its cases two sizes are equal, so code that confuses them could pass."
         if not _repeats_a_shape(cases):
             yield "no two of its cases have the same shapes but different numbers, so a cached result could pass."
@@ -212,7 +215,7 @@ def _sizes_differ(exercise: Exercise, case: Case) -> bool:
     Where it names none, the sizes of each input array are to differ among themselves; where there is no array,
     the whole numbers.
     """
-    shapes = {name: array.shape for name, array in _inputs(exercise, case).items() if array.ndim}
+    shapes = {name: array.shape for name, array in arrays(named_inputs(case)) if array.ndim}
     symbols: dict[str, int] = {}
     for name, shape in shapes.items():
         symbols |= _sizes(_documented(exercise, name), shape)
@@ -242,16 +245,6 @@ def _sizes(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
         return {}
     tail = shape[len(shape) - len(named) :]
     return {symbol: size for symbol, size in zip(named, tail, strict=True) if symbol.isidentifier()}
-
-
-def _inputs(exercise: Exercise, case: Case) -> dict[str, np.ndarray]:
-    names = case.names
-    if not names:
-        code = getattr(references.reference(exercise), "__code__", None)
-        names = code.co_varnames[: code.co_argcount] if code else ()
-    named = dict(zip(names, case.args, strict=False)) | dict(case.kwargs)
-    arrays = {name: value.array if isinstance(value, Tensor) else value for name, value in named.items()}
-    return {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
@@ -307,8 +300,8 @@ def _given_away(course: Course, name: str) -> Iterator[str]:
         if BEGIN in text:
             yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
     for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
-        for region in regions(cell.text)[1]:
-            solution = _stripped_lines("\n".join(line for _, line in region))
+        for region in SOLUTION.finditer(cell.text):
+            solution = _stripped_lines(region["solution"])
             if len(solution.strip()) >= TELLING and any(solution in _stripped_lines(text) for text in texts):
                 first = solution.split("\n")[1]
                 yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {first!r}."

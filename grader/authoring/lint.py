@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from grader.authoring import reading, teaching
 from grader.course import prose
-from grader.course.percent import HIDE_INPUT, Cell
+from grader.course.percent import FURTHER, HIDE_INPUT, Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
 from grader.util.errors import LintError
@@ -208,7 +208,7 @@ def _further(pages: Sequence[Cell]) -> Problems:
     below = False
     for cell in pages:
         for number, line in enumerate(cell.text.splitlines(), 1):
-            further = line.startswith(prose.FURTHER)
+            further = line.startswith(FURTHER)
             if line.startswith("## ") and number > 1 and (below or further):
                 yield cell.line + number, f"{line!r} begins a cell of its own: what is above it collapses."
             elif line.startswith("## ") and below and not further and line.removeprefix("## ") != KEEP:
@@ -218,7 +218,7 @@ def _further(pages: Sequence[Cell]) -> Problems:
 
 def _budget(cells: Sequence[Cell], lesson: Lesson) -> Problems:
     """What the core asks of a learner's time, against what a course may ask."""
-    core = reading.reading(reading.core(cells))
+    core = reading.reading(cell for cell in cells if not cell.further)
     work = sum(one.minutes for one in lesson.exercises if not one.further)
     for has, most, what in (
         (core.words, MOST_WORDS, "words"),
@@ -228,7 +228,7 @@ def _budget(cells: Sequence[Cell], lesson: Lesson) -> Problems:
     ):
         if has > most:
             sentence = f"the core has {has:,} {what}, and {most:,} are the most: "
-            yield 0, sentence + f"shorten it, fold cells, or move a part under '{prose.FURTHER}…'."
+            yield 0, sentence + f"shorten it, fold cells, or move a part under '{FURTHER}…'."
 
 
 def _notes(cell: Cell, lesson: Lesson) -> Problems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.course import prose
@@ -41,16 +41,9 @@ def reading(cells: Iterable[Cell]) -> Reading:
     )
 
 
-def core(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that are not under a heading '## Further: …'."""
-    further = set(prose.further(cells))
-    return [cell for cell in cells if cell.number not in further]
-
-
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
-    numbers = set(prose.further(course.cells(name)))
-    own = [cell for cell in course.cells(name) if (cell.number in numbers) == further]
+    own = [cell for cell in course.cells(name) if cell.further == further]
     return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), reading(own).minutes
 
 

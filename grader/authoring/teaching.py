@@ -214,7 +214,7 @@ def _cells_before(course: Course, stop: Stop) -> Sequence[Cell]:
         tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
         cells = cells[: next((number for number in tasks if number > own), None)]
     read, heading = [], ""
-    for cell in reading.core(cells):
+    for cell in (cell for cell in cells if not cell.further):
         if cell.role == "prose" and cell.text.startswith("## "):
             heading = cell.text.split("\n", 1)[0].removeprefix("## ").strip()
         if heading not in stop.without:

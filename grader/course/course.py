@@ -149,8 +149,7 @@ class Course:
     @cache
     def further(self, lesson: str) -> frozenset[str]:
         """The exercises of a lesson that are under a heading '## Further: …'; the others are its core."""
-        numbers = prose.further(self.cells(lesson))
-        return frozenset(_exercises_in([cell for cell in self.cells(lesson) if cell.number in numbers]))
+        return frozenset(_exercises_in([cell for cell in self.cells(lesson) if cell.further]))
 
     def core_exercises(self) -> tuple[str, ...]:
         """Every exercise that is of some lesson's core, in the course's order."""

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 
 HIDE_INPUT = "hide-input"  # the tag of a cell whose code is folded: Jupyter Book's name for it
+FURTHER = "## Further: "  # begins a part that is not of the lesson's core
 
-_HEAD = re.compile(r"# %%(?P<prose> \[markdown\])?(?P<about>.*)")
-
+_HEAD = re.compile(r"^# %%(?P<prose> \[markdown\])?(?P<about>.*)$", re.MULTILINE)
 _ABOUT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')
 
 
@@ -23,6 +23,7 @@ class Cell:
     tags: tuple[str, ...] = ()
     number: int = 0  # position in the lesson, from 0
     line: int = 0  # of the source file, from 1; for messages to authors
+    further: bool = False  # whether it is in a further part
 
 
 def read_percent(text: str) -> tuple[Cell, ...]:
@@ -31,21 +32,16 @@ def read_percent(text: str) -> tuple[Cell, ...]:
     Read here because importing jupytext takes three seconds, which every first check() would wait for;
     a test holds the two against each other.
     """
-    heads: list[tuple[re.Match[str], int]] = []
-    bodies: list[list[str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        head = _HEAD.fullmatch(line)
-        if head:
-            heads.append((head, number))
-            bodies.append([])
-        elif bodies:
-            bodies[-1].append(line)
-    cells = []
-    for at, ((head, number), lines) in enumerate(zip(heads, bodies, strict=True)):
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    cells, further = [], False
+    for at, (head, end) in enumerate(zip(heads, ends, strict=True)):
         about = {key: json.loads(value) for key, value in _ABOUT.findall(head["about"])}
-        if head["prose"]:
-            lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
         role = "prose" if head["prose"] else about.get("role", "")
-        body = "\n".join(lines).strip("\n")
-        cells.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, number))
+        body = text[head.end() : end].strip("\n")
+        if head["prose"]:
+            body = re.sub("^# ?", "", body, flags=re.MULTILINE).strip("\n")
+            further = body.startswith(FURTHER) if body.startswith("## ") else further
+        line = text.count("\n", 0, head.start()) + 1
+        cells.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, line, further))
     return tuple(cells)

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from grader.course.percent import Cell
 
 PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching"  # each alone on its line
-FURTHER = "## Further: "
 # Braces that follow a letter, a brace, ^, _ or a backslash are LaTeX's, as in \frac{{ a }}{{ b }}.
 _ALONE = r"(?<![\w{}^_\\])"
 _QUOTE = re.compile(_ALONE + r"\{\{ +(?P<quote>[^\n]+?) +\}\}")
@@ -63,17 +62,6 @@ def is_teaching(text: str) -> bool:
 def learner_cells(cells: Iterable[Cell]) -> list[Cell]:
     """The cells of a source that stand in its notebooks: all but the notes for instructors."""
     return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
-
-
-def further(cells: Iterable[Cell]) -> list[int]:
-    """The numbers of the cells that are in a further part."""
-    numbers, inside = [], False
-    for cell in learner_cells(cells):
-        if cell.role == "prose" and cell.text.startswith("## "):
-            inside = cell.text.startswith(FURTHER)
-        if inside:
-            numbers.append(cell.number)
-    return numbers
 
 
 def prediction(text: str) -> Prediction:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from grader.course import prose
-from grader.course.percent import HIDE_INPUT, Cell
+from grader.course.percent import FURTHER, HIDE_INPUT, Cell
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import pluralize
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
+# One that is never closed ends with its cell: nothing of it is shown.
+SOLUTION = re.compile(
+    rf"^(?P<indent>[ \t]*){BEGIN}:?(?P<stub>.*)\n(?P<solution>[\s\S]*?)(?:^[ \t]*{END}[ \t]*$|\Z)", re.MULTILINE
+)
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
 
@@ -48,42 +53,13 @@ def task_name(text: str) -> str | None:
 
 def stub_text(text: str, name: str) -> str:
     """The text of an exercise cell with each solution region replaced by its stub."""
-    kept, inside = [], False
-    for line in text.splitlines():
-        bare = line.strip()
-        if bare.startswith(BEGIN):
-            stub = bare.removeprefix(BEGIN).removeprefix(":").strip()
-            stub = stub or f'raise NotImplementedError("{name} is not written yet")'
-            kept.append(line[: len(line) - len(line.lstrip())] + stub)
-            inside = True
-        elif bare == END:
-            inside = False
-        elif not inside:
-            kept.append(line)
-    return "\n".join(kept)
+    otherwise = f'raise NotImplementedError("{name} is not written yet")'
+    return SOLUTION.sub(lambda region: region["indent"] + (region["stub"].strip() or otherwise), text)
 
 
 def strip_markers(text: str, name: str = "") -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
-
-
-def regions(text: str) -> tuple[list[str], list[list[tuple[int, str]]]]:
-    """The lines outside of solution regions, and of each region its lines with their numbers, from 1."""
-    outside: list[str] = []
-    regions: list[list[tuple[int, str]]] = []
-    inside = False
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().startswith(BEGIN):
-            regions.append([])
-            inside = True
-        elif line.strip() == END:
-            inside = False
-        elif inside:
-            regions[-1].append((number, line))
-        else:
-            outside.append(line)
-    return outside, regions
 
 
 def task(text: str, exercise: Exercise) -> str:
@@ -139,7 +115,7 @@ def as_cells(
             text = exercise_text(text, cell.exercise)
             if learner:
                 metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if is_prose and learner and text.startswith(prose.FURTHER):
+        if is_prose and learner and text.startswith(FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's

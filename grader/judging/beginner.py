@@ -22,6 +22,7 @@ from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
 from grader.worker.values import Failure, Part
 
 READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
+NOTHING = Failure("")
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
 
 
@@ -35,8 +36,9 @@ class Facts:
     slips: Sequence[Slip]
 
     @property
-    def failure(self) -> Failure | None:
-        return self.finding.failure
+    def failure(self) -> Failure:
+        """What was raised; NOTHING where nothing was."""
+        return self.finding.failure or NOTHING
 
     @property
     def torch(self) -> bool:
@@ -47,8 +49,7 @@ class Facts:
 
     def on_line(self, kind: str) -> Slip | None:
         """The slip of that kind in the line that raised."""
-        line = self.failure.line if self.failure else None
-        return next((slip for slip in self.slips if slip.kind == kind and slip.line == line), None)
+        return next((slip for slip in self.slips if slip.kind == kind and slip.line == self.failure.line), None)
 
     def returned(self) -> list[tuple[list[Part], list[Part]]]:
         """What was expected and what was returned, of each case in which both are; of a pair both things."""
@@ -95,7 +96,7 @@ def _return_in_loop(facts: Facts) -> str | None:
 
 def _input_in_place(facts: Facts) -> str | None:
     slip = facts.on_line("in place")
-    if not slip or not facts.failure or facts.failure.type != "RuntimeError":
+    if not slip or facts.failure.type != "RuntimeError":
         return None
     x = slip.name
     return (
@@ -108,7 +109,7 @@ def _overwritten_before_backward(facts: Facts) -> str | None:
     """The only line that changes something in place, where the backward pass needs what was there."""
     slip = facts.slip("overwrites")
     lines = {slip.number for slip in facts.slips if slip.kind == "overwrites"}
-    if not slip or len(lines) != 1 or not facts.failure or not exceptions.overwritten(facts.failure):
+    if not slip or len(lines) != 1 or not exceptions.overwritten(facts.failure):
         return None
     return (
         f"The backward pass still needs what was there before `{slip.line}` (line {slip.number} of its cell) changed it in place: "
@@ -118,19 +119,18 @@ def _overwritten_before_backward(facts: Facts) -> str | None:
 
 def _another_meaning(facts: Facts) -> str | None:
     """One of Python's own functions whose name the notebook has given to something else, in the line that raised."""
-    return exceptions.another_meaning(facts.failure, facts.slips) if facts.failure else None
+    return exceptions.another_meaning(facts.failure, facts.slips)
 
 
 def _waits_for_input(facts: Facts) -> str | None:
-    stopped = facts.failure and (facts.failure.kind == "timeout" or facts.on_line("input"))
-    if not stopped or not facts.slip("input"):
+    if not facts.slip("input") or not (facts.failure.kind == "timeout" or facts.on_line("input")):
         return None
     return "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters."
 
 
 def _without_its_module(facts: Facts) -> str | None:
     """A function of NumPy's or torch's that is called by its name alone."""
-    name = exceptions.unknown_name(facts.failure) if facts.failure else ""
+    name = exceptions.unknown_name(facts.failure)
     library, short = (sys.modules.get("torch"), "torch") if facts.torch else (np, "np")
     if not name or name in READY_MADE or not callable(getattr(library, name, None)):
         return None
@@ -140,7 +140,7 @@ def _without_its_module(facts: Facts) -> str | None:
 
 def _max_without_values(facts: Facts) -> str | None:
     slip = facts.slip("max")
-    if not (slip and facts.torch and facts.failure and facts.failure.type == "TypeError"):
+    if not (slip and facts.torch and facts.failure.type == "TypeError"):
         return None
     return (
         f"In torch, `.{slip.name}` along an axis gives two things, the values and where they are: write `.{slip.name}(…).values`, "
@@ -156,10 +156,9 @@ def _caret(facts: Facts) -> str | None:
 
 
 def _assert_for_raise(facts: Facts) -> str | None:
-    failure, claim = facts.failure, facts.finding.claim
-    asserted = failure is not None and failure.type == "AssertionError" and facts.slip("assert")
-    if facts.finding.kind != "raises" or not asserted:
+    if facts.finding.kind != "raises" or facts.failure.type != "AssertionError" or not facts.slip("assert"):
         return None
+    claim = facts.finding.claim
     return f"`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {claim}(…)`, with the opposite condition."
 
 
@@ -198,12 +197,10 @@ def _loose_layers(facts: Facts) -> str | None:
 
 
 def _unused(facts: Facts) -> str | None:
-    unused = [
-        slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.unused_parameters
-    ]
-    if not unused or facts.finding.kind == "failure":
+    unused = (one for one in facts.slips if one.kind == "unused" and one.name not in facts.exercise.unused_parameters)
+    slip = next(unused, None)
+    if not slip or facts.finding.kind == "failure":
         return None
-    slip = unused[0]
     return (
         f"The parameter `{slip.name}` is never used in {facts.exercise.name}: a number or a name from elsewhere stands in its place, "
         "or a step is missing."
@@ -216,7 +213,7 @@ def _unused(facts: Facts) -> str | None:
 def _float_as_length(facts: Facts) -> str | None:
     """A float with a whole value where a length or an index is needed."""
     failure = facts.failure
-    if not failure or failure.type not in ("TypeError", "IndexError") or not exceptions.needs_whole(failure):
+    if failure.type not in ("TypeError", "IndexError") or not exceptions.needs_whole(failure):
         return None
     division = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
     if "/" in failure.line.replace("//", ""):
@@ -230,7 +227,7 @@ def _float_as_length(facts: Facts) -> str | None:
 def _star_for_product(facts: Facts) -> str | None:
     """Two arrays of the failing line that do not go together entry by entry, and do as a matrix product."""
     failure = facts.failure
-    if not failure or failure.type not in ("ValueError", "RuntimeError"):
+    if failure.type not in ("ValueError", "RuntimeError"):
         return None
     shapes = {one.name: one.shape for one in failure.shapes if one.kind == "array"}
     for slip in facts.slips:
@@ -288,7 +285,7 @@ def _list_shape(part: Part) -> tuple[int, ...] | None:
 def _own_raise(facts: Facts) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure, slip = facts.failure, facts.on_line("raise")
-    if facts.finding.kind != "failure" or not failure or not slip or not exceptions.raised_by(slip, failure):
+    if facts.finding.kind != "failure" or not slip or not exceptions.raised_by(slip, failure):
         return None
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
@@ -299,16 +296,13 @@ def _another_order(facts: Facts) -> str | None:
     if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in list(permutations(range(len(names))))[1:]:
-        if all(_same_in_order(expected, results, order) for expected, results in returned):
+        if all(
+            len(results) == len(order) and all(map(same_numbers, (expected[at] for at in order), results))
+            for expected, results in returned
+        ):
             actual = ", ".join(names[at] for at in order)
             return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None
-
-
-def _same_in_order(expected: Sequence[Part], results: Sequence[Part], order: Sequence[int]) -> bool:
-    return len(results) == len(order) and all(
-        same_numbers(expected[at], result) for at, result in zip(order, results, strict=True)
-    )
 
 
 Rule = Callable[[Facts], str | None]

@@ -89,18 +89,6 @@ def same_numbers(expected: Part, actual: Part) -> bool:
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
-def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part]) -> list[Finding]:
-    """Every difference between a candidate's parts and the reference's, in the order of judging."""
-    scale = gradient_scale(expected)
-    findings = [
-        _compare_part(exercise, case, name, part, actual[name], scale)
-        if name in actual
-        else Finding("absent", name, part.role, part.of, part)
-        for name, part in expected.items()
-    ]
-    return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
-
-
 @dataclass(frozen=True, eq=False)
 class Compared:
     """What one case showed of a candidate, beside what it should show."""
@@ -118,7 +106,35 @@ class Compared:
         if self.exercise.compare is not None:
             sentence = self.exercise.compare(self.case, self.expected, self.actual)
             return [Finding("compared", self.exercise.result_names[0], sentence=sentence)] if sentence else []
-        return compare(self.exercise, self.case, self.right, self.actual.parts)
+        findings = [
+            self._difference(name, part, self.actual.parts[name])
+            if name in self.actual.parts
+            else Finding("absent", name, part.role, part.of, part)
+            for name, part in self.right.items()
+        ]
+        return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
+
+    def _difference(self, name: str, expected: Part, actual: Part) -> Finding | None:
+        exercise, role, of = self.exercise, expected.role, expected.of
+        if exercise.result_type in ("answer", "number"):
+            expected, actual = numbers(expected), numbers(actual)
+
+        def finding(kind: str, **data: Any) -> Finding:
+            return Finding(kind, name, role, of, expected, actual, **data)
+
+        if expected.array is None or expected.kind == "bool":
+            kind = _plain_difference(expected, actual)
+            return finding(kind) if kind else None
+        if actual.kind not in allowed_kinds(exercise, role, expected) or actual.array is None:
+            return finding("cut" if role == "gradient" and actual.kind == "none" else "type")
+        if actual.shape != expected.shape:
+            return finding("shape")
+        allowed = self.case.dtype or exercise.dtype
+        # Autograd gives a gradient its input's type, and numbers typed in as an answer may have any.
+        if role != "gradient" and exercise.result_type != "answer" and not _is_right_dtype(expected, actual, allowed):
+            return finding("dtype", allowed=allowed)
+        difference = _numeric_difference(expected.array, actual.array, *self.tolerance(expected))
+        return finding(difference) if difference else None
 
     @cached_property
     def wrong(self) -> bool:
@@ -150,7 +166,11 @@ class Compared:
 
     def tolerance(self, part: Part) -> tuple[float, float]:
         """Relative and absolute."""
-        return tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
+        return tolerances(self.exercise, self.case, part.role, self._scale)
+
+    @cached_property
+    def _scale(self) -> float:
+        return gradient_scale(self.right)
 
     def agree(self, part: Part, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Which numbers of two arrays of one shape are equal within the part's tolerance."""
@@ -171,31 +191,6 @@ def gradient_scale(expected: Mapping[str, Part]) -> float:
         if part.role == "gradient" and part.array is not None and part.array.size
     ]
     return max(1.0, 2.0 * float(max(largest))) if largest else 1.0
-
-
-def _compare_part(
-    exercise: Exercise, case: Case, name: str, expected: Part, actual: Part, scale: float
-) -> Finding | None:
-    role, of = expected.role, expected.of
-    if exercise.result_type in ("answer", "number"):
-        expected, actual = numbers(expected), numbers(actual)
-
-    def finding(kind: str, **data: Any) -> Finding:
-        return Finding(kind, name, role, of, expected, actual, **data)
-
-    if expected.array is None or expected.kind == "bool":
-        kind = _plain_difference(expected, actual)
-        return finding(kind) if kind else None
-    if actual.kind not in allowed_kinds(exercise, role, expected) or actual.array is None:
-        return finding("cut" if role == "gradient" and actual.kind == "none" else "type")
-    if actual.shape != expected.shape:
-        return finding("shape")
-    allowed = case.dtype or exercise.dtype
-    # Autograd gives a gradient its input's type, and numbers typed in as an answer may have any.
-    if role != "gradient" and exercise.result_type != "answer" and not _is_right_dtype(expected, actual, allowed):
-        return finding("dtype", allowed=allowed)
-    difference = _numeric_difference(expected.array, actual.array, *tolerances(exercise, case, role, scale))
-    return finding(difference) if difference else None
 
 
 def _plain_difference(expected: Part, actual: Part) -> str:

@@ -15,16 +15,12 @@ from grader.worker.values import Failure
 
 _NO_PRODUCT = r"matmul: Input operand|shapes .* not aligned|mat1 and mat2 shapes|size mismatch, got|batch2 tensor"
 _NO_BROADCAST = r"operands could not be broadcast|size of tensor a|not broadcastable|not broadcast|non-broadcastable"
-_ONE_NUMBER = r"(length-1|0-dimensional) arrays can be converted|one element tensors can be converted"
-_PARAMETERS = r"required positional argument|unexpected keyword argument|positional arguments? but"
-_INTO_WHOLE = r"Cannot cast ufunc|result type .* can't be cast"
-_OVERWRITTEN = "modified by an inplace operation"
-_NEEDS_WHOLE = re.compile(
+_NEEDS_WHOLE = re.compile(  # a float was given where a length or an index is needed
     r"float\d*' object cannot be interpreted|tuple of ints.*float|must be (an )?int.*not float|got float"
     r"|only integers, slices|slice indices must be|indices must be integers.* not float|expected a sequence of integers"
     r"|^(repeat|expand|empty)\(\) takes 1 positional argument"
 )
-_OUT_OF_AXIS = r"^IndexError.*out of (bounds|range)"
+_OVERWRITTEN = "modified by an inplace operation"
 
 
 @dataclass(frozen=True)
@@ -122,12 +118,9 @@ def _of_tensors(error: _Error) -> str:
     if error.says(r"leaf Variable that requires grad"):
         if error.line_has("inplace=True"):
             return "`inplace=True` overwrites a tensor whose gradient is recorded, which torch refuses: leave it out."
-        if error.line_has(r"weight|bias|param|\.grad\b"):
-            return (
-                "A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`. Only an optimizer's "
-                "step changes weights in place, under `torch.no_grad()`."
-            )
-        return "A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`."
+        of_weights = " Only an optimizer's step changes weights in place, under `torch.no_grad()`."
+        also = of_weights if error.line_has(r"weight|bias|param|\.grad\b") else ""
+        return f"A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`.{also}"
     if error.says(_OVERWRITTEN):
         return (
             "The backward pass still needs a tensor that was changed in place, by `+=`, `x[…] = …` or a method such as `add_`: make a"
@@ -154,7 +147,7 @@ def _of_tensors(error: _Error) -> str:
         return "`detach()` gives the numbers without the graph."
     if error.says(r"ScalarType BFloat16"):
         return "NumPy has no bfloat16: `float()` first."
-    if error.says(_INTO_WHOLE):
+    if error.says(r"Cannot cast ufunc|result type .* can't be cast"):
         if error.line_has(r"\] *[-+*/]="):
             return "`x[…] += y` writes into x, which keeps whole numbers here: collect a result in floats, such as `np.zeros(shape)`."
         if error.line_has(r"[-+*/]=|\w_\("):
@@ -194,7 +187,7 @@ def _of_indices(error: _Error) -> str:
         )
     if error.says(r"^IndexError: index out of range in self"):
         return "An embedding of n rows takes the ids 0 to n − 1: compare its size with the ids, or positions, that it is asked for."
-    if error.says(_OUT_OF_AXIS):
+    if error.says(r"^IndexError.*out of (bounds|range)"):
         if error.picks_rows():
             return (
                 "An array as the only index picks whole rows. One entry of each row needs two indices: `x[np.arange(n), columns]` "
@@ -224,7 +217,7 @@ def _of_calls(error: _Error) -> str:
         if error.slip("condition"):
             return "`if` needs one True or False. Ask `mask is None`, or use `.any()` or `.all()` on the array."
         return "One True or False is needed here, and an array holds many: ask whether `.any()` or `.all()` of them are true."
-    if error.says(_ONE_NUMBER):
+    if error.says(r"(length-1|0-dimensional) arrays can be converted|one element tensors can be converted"):
         if error.line_has(r"torch\.(tensor|Tensor|as_tensor|FloatTensor|DoubleTensor)\("):
             return "`torch.tensor` takes numbers, here it is given tensors: `torch.stack(rows)` makes one tensor of a list of tensors."
         if error.line_has(r"\bmath\."):
@@ -241,7 +234,7 @@ def _of_calls(error: _Error) -> str:
         r"unexpected keyword argument '(axis|keepdims)'|invalid combination of arguments.*\b(axis|keepdims)="
     ) and error.line_has(r"\b(axis|keepdims) *="):
         return "In torch it is `dim=` and `keepdim=`; `axis=` and `keepdims=` are NumPy's."
-    if error.says(_PARAMETERS):
+    if error.says(r"required positional argument|unexpected keyword argument|positional arguments? but"):
         if error.failure.kind == "exception" and bool(error.failure.line):
             return (
                 "What this line calls takes other arguments: compare them with its parameters, which of them have defaults, and "

@@ -7,6 +7,7 @@ returned is made of the reference's own results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from grader.worker.values import Observation, Part
 PROOF = 3  # results that must be reproduced and are not the reference's
 AXES = (0, 1, -2, -1)
 ENDS = (0, -1)
+SWAPPED = ((-1, -2), (0, 1), (1, 2))  # axes that are exchanged
 NUMBERS = ("returned", "value")  # roles
-Variants = Iterable[tuple[object, np.ndarray]]  # each with its name, the same in all cases: (axis, end)
+Variants = Iterable[tuple[object, np.ndarray]]  # each with its name, the same in all cases: (axis, way)
 Outcome = Callable[[np.ndarray], Variants]  # what a right array becomes
 Pair = tuple[np.ndarray, np.ndarray]  # expected, actual
 Results = Mapping[int, Mapping[str, Pair]]  # by case and part
@@ -56,8 +58,9 @@ def symptom(exercise: Exercise, observed: Mapping[int, Compared]) -> str:
         return beside if not broken else broken.pop() if len(broken) == 1 and not beside else ""
     if broken:
         return ""
-    results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
-    results = {i: pairs for i, pairs in results.items() if pairs}
+    results = {
+        i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items() if wrong & pairs.keys()
+    }
     if all(_truncated(observed[i].actual, pairs, equal, i) for i, pairs in results.items()):
         return "RS17"
     returned = [one for one in observed[next(iter(results))].right.values() if one.role == "returned"]
@@ -160,73 +163,57 @@ def _beside_the_result(observed: Mapping[int, Compared]) -> str:
 # --- what a right array becomes ------------------------------------------------------------------
 
 
-def _axes(right: np.ndarray) -> list[int]:
-    """Those of AXES that the array has, and that are not empty."""
-    return [axis for axis in AXES if -right.ndim <= axis < right.ndim and right.shape[axis]]
+def _along(*changes: Callable[[np.ndarray, int], np.ndarray]) -> Outcome:
+    """What each change makes of an array along each axis of AXES that it has, and that is not empty."""
+    return lambda right: (
+        ((axis, way), change(right, axis))
+        for axis in AXES
+        if -right.ndim <= axis < right.ndim and right.shape[axis]
+        for way, change in enumerate(changes)
+    )
 
 
-def _position(right: np.ndarray, axis: int, at: int) -> tuple[int | slice, ...]:
-    """The index of everything at one position of an axis."""
-    return tuple(at if i == axis % right.ndim else slice(None) for i in range(right.ndim))
+def _one_for_all(right: np.ndarray, axis: int, end: int) -> np.ndarray:
+    return np.broadcast_to(right.take([end], axis), right.shape)
 
 
-def _along(change: Callable[[np.ndarray, int], np.ndarray]) -> Outcome:
-    return lambda right: (((axis,), change(right, axis)) for axis in _axes(right))
+def _left_out(right: np.ndarray, axis: int, end: int) -> np.ndarray:
+    rest = right.copy()
+    np.moveaxis(rest, axis, 0)[end] = 0
+    return rest
 
 
-def _one_for_all(right: np.ndarray) -> Variants:
-    for axis in _axes(right):
-        for end in ENDS:
-            yield (axis, end), np.broadcast_to(right.take([end], axis), right.shape)
+def _alone(right: np.ndarray, axis: int, end: int) -> np.ndarray:
+    alone = np.zeros_like(right)
+    np.moveaxis(alone, axis, 0)[end] = right.take(end, axis)
+    return alone
 
 
-def _ends_early(right: np.ndarray) -> Variants:
-    """All but one end of an axis, or one end alone."""
-    for axis in _axes(right):
-        for end in ENDS:
-            here = _position(right, axis, end)
-            rest, alone = right.copy(), np.zeros_like(right)
-            rest[here], alone[here] = 0, right[here]
-            yield (axis, end, "left out"), rest
-            yield (axis, end, "alone"), alone
+def _around(right: np.ndarray, axis: int, end: int) -> np.ndarray:
+    """Each one place away from this end of the axis; what leaves at the other comes in here."""
+    return np.roll(right, -1 if end else 1, axis)
 
 
-def _shifted(right: np.ndarray) -> Variants:
-    """By one, with what leaves at one end coming in at the other, or zeros."""
-    for axis in _axes(right):
-        for by in (1, -1):
-            rolled = np.roll(right, by, axis)
-            padded = rolled.copy()
-            padded[_position(right, axis, 0 if by == 1 else -1)] = 0
-            yield (axis, by, "around"), rolled
-            yield (axis, by), padded
+def _shifted(right: np.ndarray, axis: int, end: int) -> np.ndarray:
+    """The same; zeros come in."""
+    return _left_out(_around(right, axis, end), axis, end)
 
 
-def _transposed(right: np.ndarray) -> Variants:
-    if right.ndim >= 2:
-        yield ("last",), right.swapaxes(-1, -2)
-        yield ("first",), right.swapaxes(0, 1)
-    if right.ndim >= 3:
-        yield ("second",), right.swapaxes(1, 2)
-
-
-def _scaled_by_length(right: np.ndarray) -> Variants:
-    for axis in _axes(right):
-        yield (axis, "divided"), right / right.shape[axis]
-        yield (axis, "multiplied"), right * right.shape[axis]
+def _at_both_ends(*changes: Callable[..., np.ndarray]) -> Outcome:
+    return _along(*(partial(change, end=end) for change in changes for end in ENDS))
 
 
 OUTCOMES: dict[str, Outcome] = {
-    "RS1": lambda right: (((digits,), np.round(right, digits)) for digits in range(7)),
-    "RS2": _one_for_all,
+    "RS1": lambda right: ((digits, np.round(right, digits)) for digits in range(7)),
+    "RS2": _at_both_ends(_one_for_all),
     "RS3": lambda right: [((), -right)],
-    "RS4": _ends_early,
-    "RS5": _shifted,
+    "RS4": _at_both_ends(_left_out, _alone),
+    "RS5": _at_both_ends(_around, _shifted),
     "RS6": _along(np.flip),
-    "RS7": _transposed,
+    "RS7": lambda right: ((axes, right.swapaxes(*axes)) for axes in SWAPPED if right.ndim > max(1, *axes)),
     "RS8": lambda right: [((), right.squeeze())],
     "RS11": _along(np.cumsum),
-    "RS12": _scaled_by_length,
+    "RS12": _along(lambda right, axis: right / right.shape[axis], lambda right, axis: right * right.shape[axis]),
 }
 ONE_PROOF = {"RS8": 1}
 OF_CLAIMS = ("RS7", "RS8")  # where True and False are returned: among so few values much is equal by chance

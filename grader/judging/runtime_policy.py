@@ -60,8 +60,8 @@ def missing_keys(case: Case, observation: Observation) -> Offence | None:
     """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
     the operations work on so many keys, and on no more, is not seen."""
     keys, block = case.options.get("tiles", (0, 1))
-    matches = [match for match in map(_OPERATIONS.fullmatch, observation.calls) if match]
-    ran, tiles = int(matches[0][1]) if matches else 0, -(-keys // block)
+    ran = next((int(match[1]) for match in map(_OPERATIONS.fullmatch, observation.calls) if match), 0)
+    tiles = -(-keys // block)
     if observation.failure is not None or ran >= PER_TILE * tiles:
         return None
     return Offence(
@@ -88,8 +88,7 @@ def missing_einsum(case: Case, observation: Observation) -> Offence | None:
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
     work, calls = 0, set()
     for call in observation.calls:
-        match = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
-        if match:
+        if match := _EINSUM.fullmatch(call):  # a worker's word: anything else in it is no einsum
             adds, operand = int(match[1]), int(match[2])
             again = call in calls and adds == scores and q[2] != v[2]
             calls.add(call)

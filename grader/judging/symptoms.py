@@ -19,16 +19,14 @@ from grader.course.spec import Exercise
 from grader.judging import wording
 from grader.judging.compare import Compared, Finding, numbers
 from grader.judging.evidence import arrays
+from grader.judging.outcomes import PROOF
 from grader.util.words import join_names
 from grader.worker.values import Part
 
-PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RESULTS = ("returned", "gradient")
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
-
-
 Shows = Callable[[Compared, Part, Array, Array], bool]
 
 
@@ -42,10 +40,9 @@ def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
     whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
     if whole or len(wrong) < PROOF:
         return [whole] if whole else []
-    if _shown(wrong, _in_another_shape):
-        return [("RS23", "The numbers are right and in the right order; their shape is another than was asked for.")]
-    if _shown(wrong, _in_other_places):
-        return [("RS20", "The right numbers came back, each of them, and some in other places than where they belong.")]
+    for id, shows in (("RS23", _in_another_shape), ("RS20", _in_other_places)):
+        if _shown(wrong, shows):
+            return [(id, exercise.course.mistake_text(id).sentence)]
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]

@@ -64,13 +64,14 @@ def _count(exercise: Exercise, finding: Finding) -> str:
 
 
 def _type(exercise: Exercise, finding: Finding) -> str:
-    expected, actual = finding.expected, finding.actual
+    actual = finding.actual
     mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.result_type == "answer" else ""
-    should = _result_type(exercise, finding, expected, actual)
+    should = _result_type(exercise, finding)
     return f"{_capital(subject(exercise, finding))} is {describe(actual)}{mixed}; expected {should}."
 
 
-def _result_type(exercise: Exercise, finding: Finding, expected: Part, actual: Part) -> str:
+def _result_type(exercise: Exercise, finding: Finding) -> str:
+    expected, actual = finding.expected, finding.actual
     if exercise.result_type == "answer":
         return "a list, a tuple or an array of numbers"
     if expected.array is None or expected.kind == "bool":

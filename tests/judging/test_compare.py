@@ -10,7 +10,7 @@ import pytest
 from grader.course.readings import named
 from grader.course.spec import Case
 from grader.judging import wording
-from grader.judging.compare import Compared, close, compare, gaps, largest_relative_difference
+from grader.judging.compare import Compared, close, gaps, largest_relative_difference
 from grader.worker.values import Observation, Part, describe
 from tests.toy import EXERCISE
 
@@ -25,6 +25,10 @@ def returned(value) -> Part:
 def problems(got, want=WANT, exercise=EXERCISE, case=CASE):
     name = exercise.result_names[0]
     return compare(exercise, case, {name: returned(want)}, {name: returned(got)})
+
+
+def compare(exercise, case, expected, actual):
+    return Compared(exercise, case, Observation(parts=expected), Observation(parts=actual)).differences
 
 
 @pytest.mark.parametrize("got", [WANT, WANT.astype(np.float32), WANT.astype(int), np.asfortranarray(WANT), WANT + 1e-6])

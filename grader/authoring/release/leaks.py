@@ -23,7 +23,7 @@ from typing import Any
 
 from grader.course.course import Course
 from grader.course.prose import TEACHING
-from grader.course.stubs import regions
+from grader.course.stubs import SOLUTION
 from grader.source.definitions import defined_names
 from grader.source.scopes import IMPORTS, imported
 
@@ -100,9 +100,11 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
     """
     own, shown = [], []
     for name, source in sources.items():
-        outside, inside = regions(re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0])
-        shown.append(_searched("\n".join(line.removeprefix("# ") for line in outside)))
-        own += [(name, at, region) for at, region in enumerate(inside)]
+        text = re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0]
+        shown.append(_searched(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
+        for at, match in enumerate(SOLUTION.finditer(text)):
+            first = text.count("\n", 0, match.start("solution")) + 1
+            own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
     visible = "\n".join(shown)
     known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
     secrets: dict[str, Secret] = {}
