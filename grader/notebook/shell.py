@@ -105,9 +105,8 @@ def _grader(line: str) -> None:
         try:
             for line in running.stdout or ():
                 print(line, end="", flush=True)
-        except (
-            KeyboardInterrupt
-        ):  # the square in the toolbar reaches the command, too, where it shares the kernel's group
+        except KeyboardInterrupt:
+            # The square in the toolbar reaches the command, too, where it shares the kernel's group.
             running.terminate()
             print("stopped.")
 

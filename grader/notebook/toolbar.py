@@ -22,9 +22,8 @@ from grader.reports import html, text
 from grader.reports.html import render, style
 
 Action = tuple[str, str, Callable[[], Display]]  # a button's label, what it does in a sentence, and what does it
-_bars: dict[
-    tuple[bool, str], DisplayWithButtons
-] = {}  # the latest of each exercise: an older one is about code that is no more
+# The latest of each exercise: an older one is about code that is no more.
+_bars: dict[tuple[bool, str], DisplayWithButtons] = {}
 
 
 def can_show_buttons() -> bool:

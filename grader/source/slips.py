@@ -250,9 +250,8 @@ def _kinds(node: ast.AST) -> Iterator[str]:
             yield "reduced"
         case ast.AugAssign(value=other) if _holds_reduced(other):
             yield "reduced"
-    match (
-        node
-    ):  # what changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count
+    # What changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count.
+    match node:
         case ast.AugAssign(value=value) if not isinstance(value, ast.Constant):
             yield "overwrites"
         case ast.Assign(targets=[ast.Subscript(), *_]):
