@@ -110,6 +110,25 @@ F_linear = torch.nn.functional.linear
 """,
     ],
     "luong_attention": [
+        '''
+def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """F.bilinear takes one pair of vectors at a time and gives one number for each."""
+    b, t, _ = keys.shape
+    repeated = query.repeat_interleave(t, dim=0)
+    scores = F.bilinear(repeated, keys.reshape(b * t, -1), w.unsqueeze(0)).view(b, t)
+    weights = torch.nn.functional.softmax(scores, dim=-1)
+    return (weights[..., None] * keys).sum(dim=-2), weights
+''',
+        '''
+def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """For one text, and then for all of them by vmap."""
+
+    def one(q, states):
+        weights = torch.softmax(states.mv(w.t().mv(q)), dim=0)
+        return weights @ states, weights
+
+    return torch.func.vmap(one)(query, keys)
+''',
         """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     weights = torch.softmax(scores, -1)

@@ -13,6 +13,61 @@ _EXPS, _TOTAL = "np.exp(s - s.max(-1, keepdims=True))", "e.sum(-1, keepdims=True
 
 RIGHT = {
     "wrong_gradients": [
+        '''
+def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    """Two central differences, of a step and of half of it, combined so that the first error cancels (Richardson)."""
+    wrong = []
+    for position, given in enumerate(inputs):
+        claim = np.asarray(backward(*[np.copy(x) for x in inputs], np.copy(grad_output))[position])
+        if claim.shape != given.shape:
+            wrong.append(position)
+            continue
+        if np.isnan(claim).any():
+            wrong.append(position)
+            continue
+        true = np.zeros(given.shape)
+        for place in np.ndindex(given.shape):
+            slopes = []
+            for step in (2e-4, 1e-4):
+                difference = 0.0
+                for sign in (1, -1):
+                    arguments = [np.copy(x) for x in inputs]
+                    arguments[position][place] += sign * step
+                    difference += sign * np.sum(forward(*arguments) * grad_output)
+                slopes.append(difference / (2 * step))
+            true[place] = (4 * slopes[1] - slopes[0]) / 3
+        if np.max(np.abs(claim - true)) > 1e-4 * (1 + np.max(np.abs(true))):
+            wrong.append(position)
+    return wrong
+''',
+        '''
+def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    """All inputs as one long vector: its gradient is measured once, and cut up again."""
+    sizes = np.array([x.size for x in inputs])
+    long = np.concatenate([x.ravel() for x in inputs])
+
+    def unpacked(vector):
+        return [part.reshape(x.shape).copy() for part, x in zip(np.split(vector, np.cumsum(sizes)[:-1]), inputs)]
+
+    def loss(vector):
+        return (np.asarray(forward(*unpacked(vector))) * grad_output).sum()
+
+    measured = np.empty_like(long)
+    for n in range(long.size):
+        up, down = long.copy(), long.copy()
+        up[n] += 1e-5
+        down[n] -= 1e-5
+        measured[n] = (loss(up) - loss(down)) / (up[n] - down[n])
+
+    found = []
+    for n, (claim, true) in enumerate(zip(backward(*unpacked(long), grad_output.copy()), unpacked(measured))):
+        if np.shape(claim) == true.shape:
+            near = np.abs(claim - true) <= 1e-4 * (1 + np.abs(true).max())  # False for a NaN
+            if near.all():
+                continue
+        found.append(n)
+    return found
+''',
         """
 def slope(f, x, h=1e-4):
     steps = h * np.eye(x.size).reshape(-1, *x.shape)
@@ -149,6 +204,27 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
     ],
     "softmax_backward": [
+        '''
+def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """By the whole Jacobian of each row, diag(p) − p pᵀ."""
+    p = np.asarray(weights, dtype=np.float64)
+    jacobian = np.eye(p.shape[-1]) * p[..., None] - np.einsum("...i,...j->...ij", p, p)
+    return np.einsum("...ij,...j->...i", jacobian, grad_weights)
+''',
+        '''
+def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Row by row, number by number."""
+    grad_scores = np.zeros(weights.shape)
+    for place in np.ndindex(weights.shape[:-1]):
+        g = grad_weights[place]
+        p = weights[place]
+        mean = 0.0
+        for i in range(len(p)):
+            mean += float(g[i]) * float(p[i])
+        for i in range(len(p)):
+            grad_scores[place + (i,)] = p[i] * (g[i] - mean)
+    return grad_scores
+''',
         """def softmax_backward(grad_weights, weights):
     out = np.zeros(weights.shape)
     for at in np.ndindex(weights.shape[:-1]):
@@ -173,6 +249,60 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
     ],
     "attention_backward": [
+        '''
+def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Query after query; each adds its part to the gradients of all keys and values."""
+    grad_q, grad_k, grad_v = (np.zeros(np.shape(x)) for x in (q, k, v))
+    root = np.sqrt(q.shape[-1])
+    for item in np.ndindex(q.shape[:-2]):
+        keys, values = k[item], v[item]
+        for i, (query, g) in enumerate(zip(q[item], grad_output[item])):
+            scores = (keys * query).sum(axis=1) / root
+            p = np.exp(scores - scores.max())
+            p = p / p.sum()
+            for j in range(len(keys)):
+                grad_v[item][j] += p[j] * g
+            g_p = np.array([(value * g).sum() for value in values])
+            g_s = p * (g_p - (p * g_p).sum()) / root
+            for j in range(len(keys)):
+                grad_q[item][i] += g_s[j] * keys[j]
+                grad_k[item][j] += g_s[j] * query
+    return grad_q, grad_k, grad_v
+''',
+        '''
+class _Product:
+    """c = a @ b, and how a gradient goes back through it."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+        self.value = a @ b
+
+    def back(self, grad):
+        return grad @ np.swapaxes(self.b, -1, -2), np.swapaxes(self.a, -1, -2) @ grad
+
+
+class _Softmax:
+    def __init__(self, scores):
+        self.value = np.exp(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))
+
+    def back(self, grad):
+        return self.value * (grad - (grad * self.value).sum(axis=-1, keepdims=True))
+
+
+def attention_backward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A tape of three steps, played backwards."""
+    scale = np.float64(q.shape[-1]) ** -0.5
+    first = _Product(q * scale, np.swapaxes(k, -1, -2))
+    middle = _Softmax(first.value)
+    last = _Product(middle.value, v)
+    grad_weights, grad_v = last.back(grad_output)
+    grad_scaled_q, grad_k_turned = first.back(middle.back(grad_weights))
+    return grad_scaled_q * scale, np.swapaxes(grad_k_turned, -1, -2), grad_v
+''',
         _FORWARD
         + """
 def attention_backward(q, k, v, grad_output):

@@ -194,7 +194,68 @@ def loss_without_head(model, ids, layer, head, mean=False):
 """
 
 RIGHT = {
-    "loss_without_head": [_ABLATED, _COPY, _WEIGHTS, _FORWARD],
+    "loss_without_head": [
+        _ABLATED,
+        _COPY,
+        _WEIGHTS,
+        _FORWARD,
+        '''
+@torch.no_grad()
+def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    """Puts another forward in front of proj's own, as long as the call lasts."""
+    if layer < 0 or layer >= len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if head < 0 or head >= attn.num_heads:
+        raise ValueError("no such head")
+
+    proj = attn.proj
+    before = proj.__dict__.get("forward")  # usually None: the class has it
+    usual = proj.forward
+
+    def without(found):
+        width = found.shape[-1] // attn.num_heads
+        keep = torch.ones(found.shape[-1], dtype=found.dtype, device=found.device)
+        keep[head * width : head * width + width] = 0
+        instead = found.mean(dim=(0, 1), keepdim=True) if mean else torch.zeros_like(found[:1, :1])
+        return usual(torch.where(keep.bool(), found, instead))
+
+    try:
+        proj.forward = without
+        logits = model(ids)
+    finally:
+        if before is None:
+            del proj.forward
+        else:
+            proj.forward = before
+    return float(next_token_loss(logits, ids))
+''',
+        '''
+import contextlib
+
+
+def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    """The loss of a language model, in nats a token, while one of its heads adds nothing."""
+    blocks = list(model.blocks)
+    if not 0 <= layer < len(blocks):
+        raise ValueError(f"layer {layer} of {len(blocks)}")
+    attention = blocks[layer].attn
+    if (count := attention.num_heads) <= head or head < 0:
+        raise ValueError(f"head {head} of {count}")
+
+    def hook(_, args):
+        parts = list(args[0].chunk(count, dim=-1))
+        own = parts[head]
+        parts[head] = own.mean(dim=(0, 1)).expand_as(own) if mean else torch.zeros_like(own)
+        return (torch.cat(parts, dim=-1),)
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.callback(attention.proj.register_forward_pre_hook(hook).remove)
+        loss = next_token_loss(model(ids), ids)
+    return loss.item()
+''',
+    ],
     "head_contributions": [
         _LOOP,
         _PADDED,
