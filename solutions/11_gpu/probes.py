@@ -30,7 +30,8 @@ ACCELERATOR = getattr(torch, "accelerator", SimpleNamespace())  # since torch 2.
 def pick(function: Any, run: Run) -> dict[str, Any]:
     """Calls pick_device() while torch says what the case pretends.
 
-    options: cuda and mps, each 'no build', 'build' (torch has it, the machine does not) or 'here'; gpus, their number.
+    options: cuda and mps, each 'no build', 'build' (torch has it, the machine does not) or 'here'; gpus, their number; other, whether there
+        is an Intel GPU instead.
     """
     options = run.options
     forget = getattr(
@@ -38,7 +39,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     )  # an answer may be kept for the session: each case is a session of its own
     if callable(forget):
         forget()
-    with simulated_devices(options["cuda"], options["mps"], options.get("gpus", 1)):
+    with simulated_devices(options["cuda"], options["mps"], options.get("gpus", 1), options.get("other", False)):
         result = function()
     if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
@@ -46,13 +47,13 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def simulated_devices(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
+def simulated_devices(cuda: str, mps: str, gpus: int = 1, other: bool = False) -> Iterator[None]:
     """torch's answers about devices, as on a machine with those; functions imported by name obey it, too."""
-    built = {"cuda": cuda != "no build", "mps": mps != "no build"}
-    here = {"cuda": cuda == "here", "mps": mps == "here"}
+    built = {"cuda": cuda != "no build", "mps": mps != "no build", "xpu": other}
+    here = {"cuda": cuda == "here", "mps": mps == "here", "xpu": other}
     count = gpus if here["cuda"] else 0
-    first = next((name for name in ("cuda", "mps") if built[name]), None)
-    first = next((name for name in ("cuda", "mps") if here[name]), first)
+    first = next((name for name in built if built[name]), None)
+    first = next((name for name in here if here[name]), first)
 
     def current(check_available: bool = False) -> torch.device | None:
         return torch.device(first) if first and (here[first] or not check_available) else None
@@ -70,7 +71,9 @@ def simulated_devices(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
         (torch._C, "_mps_is_available", here["mps"]),
         (torch, "has_mps", built["mps"]),
         (ACCELERATOR, "is_available", any(here.values())),
-        (ACCELERATOR, "device_count", count or int(here["mps"])),
+        (ACCELERATOR, "device_count", count or int(here["mps"] or other)),
+        (torch.xpu, "is_available", other),
+        (torch.xpu, "device_count", int(other)),
         (torch.mps, "device_count", int(here["mps"])),
     ]
     by_name = torch.backends.mps.is_available  # keeps its answer, so it is asked anew here and afterwards

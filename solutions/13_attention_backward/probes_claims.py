@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import array, broadcast_to, exp, full, nan, ndarray, ones_like, sqrt, tanh, zeros_like
+from numpy import array, broadcast_to, exp, full, inf, nan, ndarray, ones_like, sqrt, tanh, zeros_like
 
 from grader.worker.originals import BUILTINS
 from grader.worker.probes import Run, call_function, mark_result
@@ -67,6 +67,12 @@ def _spoiled(numbers: ndarray) -> ndarray:
     """The last number is NaN."""
     made = array(numbers)
     made.flat[-1] = nan
+    return made
+
+
+def _infinite(numbers: ndarray) -> ndarray:
+    made = array(numbers)
+    made.flat[0] = inf
     return made
 
 
@@ -152,6 +158,8 @@ CLAIMS: dict[str, tuple[Callable[..., ndarray], Callable[..., Gradients]]] = {
         attention,
         lambda q, k, v, g: (*_attention_backward(q, k, v, g)[:2], _attention_backward(q, k, v, ones_like(g))[2]),
     ),
+    "a view of its first input, every gradient right": (lambda x, y: x[:], lambda x, y, g: (g, zeros_like(y))),
+    "a number of x's gradient is infinite": (lambda x, y: x * y, lambda x, y, g: (_infinite(g * y), g * x)),
     "every gradient ignores what arrives": (attention, lambda q, k, v, g: _attention_backward(q, k, v, ones_like(g))),
     "a linear layer that ignores what arrives": (_linear, lambda x, w, b, g: _linear_backward(x, w, b, ones_like(g))),
     "the bias gets a row for each item": (_linear, lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g)),

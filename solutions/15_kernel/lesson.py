@@ -454,7 +454,8 @@ if passed(triton_attention):
 # | arithmetic in bfloat16, with wrong results | right results |
 # | `break`, `list.append` | refused by the compiler |
 #
-# A compiler needs no GPU. The folded cell compiles your kernel for three cards that need not be here, in float16 with d = 64:
+# A compiler needs no GPU, so each check asks it, too. The folded cell compiles your kernel to the end, for three cards that need not be
+# here, in float16 with d = 64:
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
@@ -746,8 +747,8 @@ if kernels_run:
 # - The tiles in PyTorch moved more than eager attention. Was lesson 14 wrong? (No: its subject was memory, what must *fit*. What *moves*
 #   depends on where a tile lives.)
 # - A kernel passes every test in the interpreter. What can still go wrong on a GPU? (The table of "Would a GPU take it?": lanes without
-#   `other`, TF32, races, what the compiler refuses; and the picture before it: too much for the fast memory. The checks look for some of
-#   these; only a compiler and a GPU find all.)
+#   `other`, TF32, races; and the picture before it: too much for the fast memory. The checks look for some of these, and ask the
+#   compiler; only a GPU finds all.)
 #
 # ## On paper
 #

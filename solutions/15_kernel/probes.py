@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from dis import get_instructions
 from functools import cache, update_wrapper
 from inspect import getblock, signature
 from linecache import getlines
@@ -24,7 +23,7 @@ from math import prod
 from os.path import dirname
 from textwrap import dedent
 from tokenize import TokenError
-from types import FunctionType, ModuleType, SimpleNamespace, TracebackType
+from types import FunctionType, SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,11 @@ from grader.worker.watch import pause_watching
 
 try:
     import triton
-    from triton.runtime import autotuner, errors, interpreter, jit
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import code_generator  # noqa: F401  # it keeps functions of the language, and is else imported among patches
+    from triton.compiler.errors import CompilationError
+    from triton.runtime import autotuner, driver, errors, interpreter, jit
 except ImportError:  # then the exercises cannot be judged, which is said before one is tried
     triton = None
 
@@ -109,9 +112,8 @@ class Trace:
         self.widest = 0  # lanes of the largest load
         self.twice: tuple[int, ...] = ()  # lanes, first and last entry of a load that has more lanes than entries
         self.stores: list[tuple[int, ...]] = []
-        self.products: list[tuple[int, ...]] = []
         self.computed: list[str] = []  # operators of torch that are no wrapper's
-        self.foreign: list[str] = []  # names in a kernel that Triton does not know
+        self.launched: list[tuple[Any, tuple, dict[str, Any]]] = []  # kernels, and what they were called with
         self.half: list[str] = []  # what added up in float16
         self.largest = 0  # entries of the largest tensor that the wrapper made
         self.grid: tuple[int, ...] = ()
@@ -275,10 +277,10 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
         fault; 'grids', a row for each launch; 'largest', the entries of the largest tensor that the wrapper made; 'written', whether a
         kernel wrote each entry of the result, in order; 'left_out', how many programs were; 'widest', the lanes of the largest load;
         'twice', of a load some lanes of which surely share an entry: how many lanes, the first and the last entry, else empty;
-        'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that Triton does not know; 'half',
-        what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program, input (-1 for another
-        tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not masked; 'products', the
-        three sizes of each `tl.dot`.
+        'computed', operators of torch beside what a wrapper may do; 'half', what added up in float16. With option `compiled`,
+        'refused', what the compiler for a GPU refuses, as `_refused` tells it. With option `accesses`, 'loads' and 'stores', a row
+        each: launch, program, input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes,
+        lanes that were not masked.
     """
     trace = Trace(0 if run.trusted else run.options.get("programs", 0))
     parts, guarded = _call(function, run, trace)
@@ -296,14 +298,14 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
         "twice": array(trace.twice, int64),
         "grids": array(trace.grids, int64).reshape(-1, 3),
         "computed": " ".join(dict.fromkeys(trace.computed)),
-        "foreign": " ".join(dict.fromkeys(trace.foreign)),
         "half": " ".join(dict.fromkeys(trace.half)),
     }
+    if run.options.get("compiled"):
+        parts["refused"] = _refused(trace.launched)
     if run.options.get("accesses"):
         inputs = [one.input for one in trace.extents]
         for name, rows in (("loads", trace.loads), ("stores", trace.stores)):
             parts[name] = array([(*row[:2], inputs[row[2]], *row[3:]) for row in rows], int64).reshape(-1, 7)
-        parts["products"] = array(trace.products, int64).reshape(-1, 3)
     return parts
 
 
@@ -469,7 +471,6 @@ class Language:
     def dot(self, a: Any, b: Any) -> Any:
         kinds = [f"fp{8 * block.itemsize}" for block in (a, b)]
         assert a.dtype == b.dtype, f"Both operands must be same dtype. Got {' and '.join(kinds)}"
-        self.trace.products.append((*a.shape, b.shape[-1]))
         return np.matmul(a, b, dtype=np.float32)
 
 
@@ -537,7 +538,6 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         return cas(self, pointers, *more)
 
     def traced_dot(self: Any, a: Any, b: Any, to: Any, *more: Any) -> Any:
-        trace.products.append((*a.data.shape[-2:], b.data.shape[-1]))
         trace.half += ["tl.dot"] * (to.data.dtype == float16)
         return dot(self, a, b, to, *more)
 
@@ -573,9 +573,9 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         dim(self, *sizes)
         trace.launch(tuple(map(int, sizes)))
 
-    def rewritten(self: Any) -> Any:
-        trace.foreign += _foreign(self.fn)
-        return rewrite(self)
+    def traced_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trace.launched.append((self.fn, args, kwargs))
+        return run(self, *args, **kwargs)
 
     def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not trace.running:
@@ -585,7 +585,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         return inner(self, *args, **kwargs)
 
     inner = interpreter.InterpretedFunction.__call__
-    rewrite, whole = interpreter.InterpretedFunction.rewrite, interpreter.interpreter_builder
+    run, whole = interpreter.InterpretedFunction.run, interpreter.interpreter_builder
     patches = [
         (builder, "create_masked_load", traced_load),
         (builder, "create_masked_store", traced_store),
@@ -595,7 +595,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (builder, "set_grid_dim", traced_grid),
         (interpreter.ReduceOps, "sum", traced_sum),
         (executor, "__call__", traced_launch),
-        (interpreter.InterpretedFunction, "rewrite", rewritten),
+        (interpreter.InterpretedFunction, "run", traced_run),
         (interpreter.InterpretedFunction, "__call__", traced_call),
         (jit.JITFunction, "run", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn).run(*a, **k)),
         (jit.JITFunction, "__call__", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn)(*a, **k)),
@@ -690,17 +690,60 @@ def _language() -> tuple[Any, ...]:
     return (*modules, *(kind for kind in kinds if kind.__module__.startswith("triton.language")))
 
 
+class _Card:
+    """A GPU that need not be there, as Triton asks about the one that is in use."""
+
+    get_current_device = get_current_stream = staticmethod(lambda *of: 0)
+    get_current_target = staticmethod(lambda: GPUTarget("cuda", 80, 32))
+
+
+def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
+    """What the compiler for a GPU refuses, which the interpreter lets pass: the kernel's line, a line break, and what it says; '' for
+    nothing. Only its front end runs, which needs no GPU and takes a hundredth of a second."""
+    try:
+        patches = [*_compilable(), (triton.compiler, "compile", _front_end), (driver, "_active", _Card())]
+        with pause_watching(), _patched(patches):
+            for function, args, kwargs in launched:
+                _as_jit(function, {}).run(*args, **{**kwargs, "warmup": True})
+    except CompilationError as error:
+        line = error.src.splitlines()[error.node.lineno - 1].strip() if error.src else ""
+        while error.__cause__ is not None:
+            error = error.__cause__
+        return f"{line}\n{getattr(error, 'error_message', None) or error}"
+    except Exception:  # what is not the compiler's own verdict is none
+        return ""
+    return ""
+
+
+def _front_end(source: Any, target: Any, options: dict[str, Any], **more: Any) -> None:
+    """Of a compilation the steps in which a kernel can be refused."""
+    backend, context = triton.compiler.make_backend(target), ir.context()
+    chosen = backend.parse_options(dict(options))
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    source.make_ir(target, chosen, backend.get_codegen_implementation(chosen), backend.get_module_map(), context)
+
+
+def _as_jit(function: Any, names: dict[str, Any]) -> Any:
+    """A kernel as `@triton.jit` makes it where nothing is interpreted, and all kernels that its names stand for. names: theirs, as far as
+    they are known."""
+    if not names:
+        names.update(function.__globals__)
+        own = {name: value.fn for name, value in names.items() if is_a(value, interpreter.InterpretedFunction)}
+        names.update((name, _as_jit(one, names)) for name, one in own.items())
+    copy = update_wrapper(FunctionType(function.__code__, names, argdefs=function.__defaults__), function)
+    del copy.__wrapped__  # else its text would be sought there
+    return jit.JITFunction(copy)
+
+
 @cache
-def _foreign(function: Any) -> list[str]:
-    """The global names that a kernel reads and that Triton's compiler does not know: other modules and functions, and plain numbers."""
-    if function.__module__.startswith("triton."):
-        return []
-    names = {one.argval for one in get_instructions(function.__code__) if one.opname == "LOAD_GLOBAL"}
-    found = ((name, function.__globals__[name]) for name in names if name in function.__globals__)
-    return sorted(name for name, value in found if not _known(value))
-
-
-def _known(value: Any) -> bool:
-    if type(value) is ModuleType:
-        return value.__name__.partition(".")[0] in ("triton", "math")
-    return hasattr(value, "fn") or (type(value).__module__ + getattr(value, "__module__", "")).startswith("triton")
+def _compilable() -> list[tuple[Any, str, Any]]:
+    """Owner, name and value of what Triton's language has as a function that is interpreted, made one to compile."""
+    found = []
+    for owner in _language():
+        for name, value in vars(owner).items():
+            cells = (value, *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ()))
+            one = next((one for one in cells if is_a(one, interpreter.InterpretedFunction)), None)
+            if one is not None:
+                found.append((owner, name, jit.JITFunction(one.fn)))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ PROBE = "probes.kernel"
 READ, WRITE, SHARED, LANES = 1, 2, 3, 4  # of a fault, as in probes.py
 FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose, program (3), grid (3)
 MOST_KEYS = 128  # in one load: a block of more does not fit where it is to stay
-SMALLEST = 16  # size over which `tl.dot` sums, on a GPU
+COMPILED = "float16, and compiled for a GPU"
 HALF = {"rtol": 2e-2, "atol": 2e-4}  # of float16
 
 
@@ -34,6 +35,12 @@ def case(key: str, title: str, args: tuple, kwargs: Mapping[str, Any] | None = N
     return Case(key, title, args, kwargs or {}, PROBE, reading=reading, dtype=dtype, **fields)
 
 
+def compiled(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Case:
+    """A case in which what the compiler for a GPU refuses is wrong as well."""
+    args = normal(rng, *shapes, dtype=np.float16)
+    return case("compiled", COMPILED, args, stage="extremes", options={"compiled": True}, **HALF)
+
+
 def fault(kind: str, sentence: str) -> ContractError:
     """A fault of this kind: two of one kind are the same, whatever entries and programs their sentences name."""
     made: ContractError = type(kind, (ContractError,), {})(sentence)
@@ -43,8 +50,8 @@ def fault(kind: str, sentence: str) -> ContractError:
 def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
     """The result alone; where only some programs ran, what the others would have written is taken to be `right`.
 
-    Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none, a sum in float16, and for
-        what a wrapper computes in torch.
+    Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none, a sum in float16, for what
+        a wrapper computes in torch, and for what the compiler refuses.
     """
     at = parts["fault"].array
     if at is not None and at.size:
@@ -65,6 +72,8 @@ def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = N
             "kept in float32. The result is converted "
             "when it is stored.",
         )
+    if "refused" in parts and parts["refused"].text:
+        raise _refused(*parts["refused"].text.split("\n", 1))
     result, grids = parts["result"], numbers(parts["grids"]).reshape(-1, 3)
     if not len(grids):
         raise fault("NotLaunched", f"No kernel was launched. `name[grid]({', '.join(case.names)}, …)` launches one.")
@@ -79,31 +88,20 @@ def kernel_result(case: Case, parts: Mapping[str, Part], right: Right | None = N
     return {"result": replace(result, array=whole), IN_PART: Part("none")}
 
 
-def gpu_result(case: Case, parts: Mapping[str, Part], right: Right | None = None) -> dict[str, Part]:
-    """As `kernel_result`. Raises: ContractError for what the interpreter lets pass, and a GPU's compiler does not."""
-    found = kernel_result(case, parts, right)
-    foreign = parts["foreign"].text.split()
-    if foreign:
-        raise fault(
-            "Foreign",
-            f"A kernel uses `{foreign[0]}`, which the compiler for a GPU does not know there: a "
-            "kernel sees its own parameters, `tl`, other "
-            f"kernels, and names that stand for a `tl.constexpr`. Hand a number over as a parameter.",
-        )
-    if "products" in parts:
-        sums = numbers(parts["products"]).reshape(-1, 3)[:, 1]
-        if (sums < SMALLEST).any():
-            raise fault(
-                "SmallDot",
-                f"`tl.dot` sums over {int(sums.min())} entries; on a GPU it needs at least {SMALLEST}: choose larger blocks.",
-            )
-    return found
+def _refused(line: str, message: str) -> ContractError:
+    """line: of the kernel. message: the compiler's, which may be an exception as Python prints it."""
+    plain = re.fullmatch(r"""\w+\((['"])(.*)\1\)""", message)
+    at = f" at `{line}`" if line else ""
+    return fault(
+        "Refused",
+        f"Triton's compiler refuses this kernel{at}: “{plain[2] if plain else message}”. The interpreter lets it pass, and no GPU would.",
+    )
 
 
 def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """As `gpu_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
+    """As `kernel_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
     none of its queries may see, and where the wrapper makes room for all scores."""
-    found = gpu_result(case, parts, _attention)
+    found = kernel_result(case, parts, _attention)
     q, k = (np.shape(value.array) for value in case.args[:2])
     scores, largest = int(np.prod(q[:3])) * k[2], int(numbers(parts["largest"], ()))
     if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large

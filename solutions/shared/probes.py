@@ -20,11 +20,11 @@ EPS, MOST_EPS = 1e-5, 1e-4
 
 
 def after_earlier_calls(cls: Any, run: Run) -> dict[str, Any]:
-    """As `module`, of a module that has been called before: what it keeps of a call is to change no later one.
+    """As `module`, of a module that has been called before: what it keeps of a call, of its weights too, is to change no later one.
 
     options: as for `module`; earlier (the arrays of each earlier call).
     """
-    made = build(cls, run.options)
+    made = build(cls, {**run.options, "state": {}})  # the weights come later, as from a training step
     made.train(run.options.get("mode", "eval") == "train")
     call_before(made, run)
     return run_module(lambda *_, **__: made, run)

@@ -27,6 +27,7 @@ def _cases(rng: np.random.Generator):
         ("more", 140, 0.99),
         ("most", 150, 0.98),
         ("thirteen", 13, 0.75),
+        ("hundreds", 400, 0.99),
     ):
         yield projection_case(key, t, share)
 

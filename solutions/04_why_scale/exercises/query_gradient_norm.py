@@ -66,9 +66,11 @@ class query_gradient_norm:
             (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0),
             stage="extremes",
         )
-        yield Case(
-            "large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes"
-        )
+        for key, title, scale in (
+            ("large-keys", "large keys", 1.0),
+            ("large-scaled", "large keys, a small scale", 0.02),
+        ):
+            yield Case(key, title, (np.array([9.0, 0.5, 1.0]), 10 * keys, scale), stage="extremes")
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
         yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
 

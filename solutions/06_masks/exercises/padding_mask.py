@@ -14,8 +14,8 @@ class padding_mask:
     """Mark the real tokens of sequences of different lengths."""
 
     def cases(rng):
-        def case(key: str, title: str, lengths: Any, max_len: int, dtype: str = "int64") -> Case:
-            return Case(key, title, (Tensor(np.asarray(lengths), dtype), max_len))
+        def case(key: str, title: str, lengths: Any, max_len: int, dtype: str = "int64", **more: str) -> Case:
+            return Case(key, title, (Tensor(np.asarray(lengths), dtype), max_len), **more)
 
         yield case("small", "lengths 2 and 3 of 4", [2, 3], 4)
         yield case("empty-and-full", "lengths 0 and 5 of 5", [0, 5, 1], 5)
@@ -25,6 +25,8 @@ class padding_mask:
         yield case("nothing", "two empty sequences, lengths of int32", [0, 0], 3, "int32")
         yield case("uint8", "lengths of uint8", [3, 1, 2], 6, "uint8")
         yield case("random", "random lengths, the last one 19", [*rng.integers(0, 20, size=5), 19], 19)
+        title = "lengths of int8, and more positions than it counts"
+        yield case("int8", title, [3, 120, 0], 140, "int8", stage="extremes")
 
     hints = (
         "Which positions does a sequence of length 2 fill, and which number do they all stay below?",

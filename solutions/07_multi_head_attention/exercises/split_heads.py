@@ -38,6 +38,8 @@ class split_heads:
         yield case(
             "random", "sizes drawn at random", (2, int(rng.integers(9, 12)), 6 * int(rng.integers(2, 5))), 6, True
         )
+        turned = rng.normal(size=(2, 12, 5)).astype(np.float32).swapaxes(1, 2)
+        yield Case("transposed", "a transposed tensor, not contiguous in memory", (Tensor(turned), 3), stage="extremes")
         for d_model, heads in ((6, 4), (5, 2), (8, 3), (3, 4)):
             yield case(
                 f"uneven-{d_model}",

@@ -238,7 +238,7 @@ WRONG = {
         ),
         (
             "MH1+MU1",
-            "def split_heads(x, n_heads):\n    B, T, C = x.shape\n    return x.view(B, n_heads, T, C // n_heads)\n",
+            "def split_heads(x, n_heads):\n    B, T, C = x.shape\n    return x.reshape(B, n_heads, T, C // n_heads)\n",
         ),  # and a name
         ("MU1", _CUT),
         (

@@ -22,6 +22,7 @@ class alibi_bias:
         yield Case("random", "sizes drawn at random", (num_heads, t), rtol=1e-4, atol=1e-6)
         yield Case("named", "both by name", (), {"num_heads": 7, "t": 3}, rtol=1e-4, atol=1e-6)
         yield Case("many heads", "with num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
+        yield Case("8-3 again", "with num_heads 8, t 3, once more", (8, 3), rtol=1e-4, atol=1e-6)
         yield Case(
             "far", "150 tokens", (1, 150), stage="extremes", show=False
         )  # beyond int8, and quick for three loops

@@ -39,6 +39,9 @@ class next_token_loss:
             logits = np.where(rng.random(size=(2, 4, 6)) < 0.5, shift, -shift) + rng.integers(-2, 3, size=(2, 4, 6))
             args = Tensor(logits.astype(np.float32), None, True), Tensor(rng.integers(0, 6, size=(2, 4)))
             yield Case(f"large-{i}", "logits of ±10,000", args, stage="extremes", rtol=1e-3)
+        logits = rng.normal(size=(2, 4, 6)) + np.array([0, 5000, -300, 0])[:, None]
+        args = Tensor(logits.astype(np.float32), None, True), Tensor(rng.integers(0, 6, size=(2, 4)))
+        yield Case("levels", "each position's logits at a level of their own", args, stage="extremes", rtol=1e-3)
 
     @holds("a model without any opinion pays ln V", cases=("flat",))
     def flat(case, parts):

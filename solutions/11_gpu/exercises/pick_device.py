@@ -28,6 +28,8 @@ class pick_device:
             ("old mac again", "built for Apple's GPU, not available, once more", "no build", "build", 0),
         ):
             yield Case(key, title, probe="probes.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
+        neither = {"cuda": "no build", "mps": "no build", "gpus": 0, "other": True}
+        yield Case("another", "an accelerator of another kind", probe="probes.pick", options=neither)
 
     hints = (
         "Which three names can the device's type have, and which question decides each?",

@@ -37,6 +37,8 @@ class softmax_backward:
             ("batch", "a batch of heads", (2, 3, 5, 19)),
         ):
             yield Case(key, title, (rng.normal(size=shape), _weights(rng, *shape)))
+        turned = _weights(rng, 2, 3, 5).swapaxes(0, 1).copy().swapaxes(0, 1)
+        yield Case("in another order", "rows that lie in another order in memory", (rng.normal(size=(2, 3, 5)), turned))
         yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)), np.ones((3, 1))))
         yield Case(
             "constant", "the same gradient for every weight of a row", (np.full((3, 4), 2.5), _weights(rng, 3, 4))

@@ -139,6 +139,7 @@ class wrong_gradients:
                 probe="probes_claims.on_candidates",
                 options={"claim": claim, **by_name},
                 names=names,
+                stage="extremes" if "infinite" in claim else "values",
                 reading=_read,
                 show=False,
             )

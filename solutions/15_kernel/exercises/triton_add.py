@@ -7,7 +7,7 @@ import numpy as np
 from grader.course.declare import exercise, mistake, patch
 from grader.course.readings import numbers
 
-from ..shared import HALF, case, fault, gpu_result, normal
+from ..shared import HALF, case, compiled, fault, kernel_result, normal
 
 OFFSETS, MASK = "offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", "mask = offsets < n"
 X, Y = "tl.load(x + offsets, mask=mask)", "tl.load(y + offsets, mask=mask)"
@@ -45,6 +45,7 @@ class triton_add:
             yield case(key, "float16", normal(rng, shape, shape, dtype=np.float16), **HALF, **fields)
         title = f"{MANY:,} entries"
         yield case("many", title, normal(rng, (MANY,), (MANY,)), costly=True, **{**long, "reading": one_block})
+        yield compiled(rng, (2, 5), (2, 5))
 
     hints = (
         "Which entries belong to program 0, and which to program 1? What do the last program's last lanes have?",
@@ -154,7 +155,7 @@ class triton_add:
 
 
 def added(case, parts):
-    return gpu_result(case, parts, lambda case: case.args[0].array + case.args[1].array)
+    return kernel_result(case, parts, lambda case: case.args[0].array + case.args[1].array)
 
 
 def one_block(case, parts):

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ..shared import HALF, attention_result, case
+from ..shared import COMPILED, HALF, attention_result, case
 
 ROWS = "rows, features = (top + tl.arange(0, QUERIES)[:, None], tl.arange(0, D)[None, :])"
 TOP = "top, head = (tl.program_id(0) * QUERIES, tl.program_id(1))"
@@ -61,8 +61,8 @@ def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = F
     dtype = fields.pop("dtype", np.float32)
     args = tuple(Tensor(array.astype(dtype)) for array in arrays)
     t_q, d = arrays[0].shape[2:]
-    more = {"by_name": True} if key == "more queries" else {"programs": PROGRAMS} if t_q > PROGRAMS else {}
-    fields["options"] = {"accesses": True, **more}
+    more = {"more queries": {"by_name": True}, "compiled": {"compiled": True}}.get(key, {})
+    fields["options"] = {"accesses": True, **({"programs": PROGRAMS} if t_q > PROGRAMS else {}), **more}
     fields.setdefault("show", t_q * d < 100)
     return case(key, title, args, {"causal": True} if causal else {}, reading=attention_result, **fields)
 
@@ -170,6 +170,7 @@ class triton_attention:
         for key, title, sizes, causal in LONG:
             yield _case(key, title, _qkv(rng, sizes), causal, costly=True)
         yield from _extremes(rng)
+        yield _case("compiled", COMPILED, _qkv(rng, (1, 1, 3, 5, 64)), True, dtype=np.float16, stage="extremes", **HALF)
 
     hints = (
         "Which numbers does a program keep from one tile of keys to the next, and how many of each?",

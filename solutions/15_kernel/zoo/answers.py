@@ -988,3 +988,19 @@ def triton_softmax(x: Tensor) -> Tensor:
 """,
     )
 ]
+
+# What runs in the interpreter, and on no GPU
+WRONG["triton_attention"] += [
+    (
+        None,
+        _PLAIN_TRITON_ATTENTION.replace(
+            "l = l * c + tl.sum(p, 1)", "total = l * c + tl.sum(p, 1)\n        l = total"
+        ).replace("o / l[:, None]", "o / total[:, None]"),
+    ),
+    (
+        None,
+        _PLAIN_TRITON_ATTENTION.replace(
+            "o = tl.zeros((QUERIES, D), tl.float32)", "o = tl.zeros((QUERIES, D), tl.float16)"
+        ),
+    ),
+]
