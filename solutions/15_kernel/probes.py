@@ -37,11 +37,12 @@ from grader.worker.watch import pause_watching
 
 try:
     import triton
+    from triton import compiler
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import code_generator  # noqa: F401  # it keeps functions of the language, and is else imported among patches
     from triton.compiler.errors import CompilationError
-    from triton.runtime import autotuner, driver, errors, interpreter, jit
+    from triton.runtime import autotuner, errors, interpreter, jit
 except ImportError:  # then the exercises cannot be judged, which is said before one is tried
     triton = None
 
@@ -301,7 +302,7 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
         "half": " ".join(dict.fromkeys(trace.half)),
     }
     if run.options.get("compiled"):
-        parts["refused"] = _refused(trace.launched)
+        parts["refused"] = _refused(trace.launched) if trace.launched else ""
     if run.options.get("accesses"):
         inputs = [one.input for one in trace.extents]
         for name, rows in (("loads", trace.loads), ("stores", trace.stores)):
@@ -690,21 +691,13 @@ def _language() -> tuple[Any, ...]:
     return (*modules, *(kind for kind in kinds if kind.__module__.startswith("triton.language")))
 
 
-class _Card:
-    """A GPU that need not be there, as Triton asks about the one that is in use."""
-
-    get_current_device = get_current_stream = staticmethod(lambda *of: 0)
-    get_current_target = staticmethod(lambda: GPUTarget("cuda", 80, 32))
-
-
 def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
     """What the compiler for a GPU refuses, which the interpreter lets pass: the kernel's line, a line break, and what it says; '' for
     nothing. Only its front end runs, which needs no GPU and takes a hundredth of a second."""
     try:
-        patches = [*_compilable(), (triton.compiler, "compile", _front_end), (driver, "_active", _Card())]
-        with pause_watching(), _patched(patches):
+        with pause_watching(), _patched(_compilable()):
             for function, args, kwargs in launched:
-                _as_jit(function, {}).run(*args, **{**kwargs, "warmup": True})
+                _front_end(_as_jit(function, {}), args, kwargs)
     except CompilationError as error:
         line = error.src.splitlines()[error.node.lineno - 1].strip() if error.src else ""
         while error.__cause__ is not None:
@@ -715,13 +708,28 @@ def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
     return ""
 
 
-def _front_end(source: Any, target: Any, options: dict[str, Any], **more: Any) -> None:
-    """Of a compilation the steps in which a kernel can be refused."""
-    backend, context = triton.compiler.make_backend(target), ir.context()
-    chosen = backend.parse_options(dict(options))
+def _front_end(kernel: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Of a compilation the steps in which a kernel can be refused. args, kwargs: of its launch. Raises: CompilationError."""
+    own = {name: value for name, value in kwargs.items() if name in kernel.arg_names}  # the others tune it
+    bound = signature(kernel.fn).bind(*args, **own)
+    bound.apply_defaults()
+    given = bound.arguments
+    fixed = {one.name: given[one.name] for one in kernel.params if one.is_constexpr or given[one.name] is None}
+    kinds = {name: "constexpr" if name in fixed else _compiled_type(value) for name, value in given.items()}
+    target, context = GPUTarget("cuda", 80, 32), ir.context()
+    backend = compiler.make_backend(target)
+    options = backend.parse_options({})
     ir.load_dialects(context)
     backend.load_dialects(context)
-    source.make_ir(target, chosen, backend.get_codegen_implementation(chosen), backend.get_module_map(), context)
+    source = compiler.ASTSource(kernel, kinds, fixed)
+    source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+
+
+def _compiled_type(value: Any) -> str:
+    """'*fp16', 'i32', 'fp32': what the compiler takes an argument for. Raises: KeyError for other kinds."""
+    if is_a(value, T.Tensor):
+        return "*" + jit.type_canonicalisation_dict[str(value.dtype).partition(".")[2]]
+    return {bool: "i1", int: "i32" if abs(value) < 1 << 31 else "i64", float: "fp32"}[type(value)]
 
 
 def _as_jit(function: Any, names: dict[str, Any]) -> Any:
