@@ -2050,3 +2050,26 @@ def scaled_dot_product_attention(q, k, v):
     return weights @ v, weights
 '''
 ]
+
+# Right on ordinary inputs alone
+WRONG["previous_token_projections"] += [
+    (
+        None,
+        """def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    w_k = np.eye(t)
+    w_q = np.eye(t, k=-1)
+    w_q[0, 0] = 1.0
+    return 10.0 * math.sqrt(t) * w_q, w_k
+""",
+    ),
+    (
+        None,
+        """def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    angles = 2 * math.pi * np.arange(t) / t
+    w_k = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    before = np.maximum(np.arange(t) - 1, 0)
+    w_q = 10_000.0 * w_k[before]
+    return w_q, w_k
+""",
+    ),
+]

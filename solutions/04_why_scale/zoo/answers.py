@@ -756,3 +756,18 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
 ]
+
+# Right on ordinary inputs alone
+WRONG["query_gradient_norm"] += [
+    (
+        None,
+        """def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    scores = keys @ q
+    exps = np.exp(scale * scores - scores.max())
+    p = exps / exps.sum()
+    mean_key = p @ keys
+    gradient = scale * p[:, None] * (keys - mean_key)
+    return float(np.sqrt(np.sum(gradient**2)))
+""",
+    )
+]

@@ -1013,3 +1013,15 @@ class CausalSelfAttention(nn.Module):
 """,
     )
 ]
+
+# Right on ordinary inputs alone
+WRONG["padding_mask"] += [
+    (
+        None,
+        """def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
+    ones = torch.ones(max_len, dtype=lengths.dtype, device=lengths.device)
+    positions = ones.cumsum(0, dtype=lengths.dtype)  # 1 … max_len
+    return (positions <= lengths.unsqueeze(-1)).unsqueeze(1)
+""",
+    )
+]

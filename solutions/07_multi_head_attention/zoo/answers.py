@@ -710,3 +710,20 @@ class MultiHeadAttention(nn.Module):
         (None, "def copy_torch_weights(mine, torch_mha):\n    return mine\n"),
     ],
 }
+
+# Right on ordinary inputs alone
+WRONG["split_heads"] += [
+    (
+        None,
+        '''def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
+    """No copy at all: only another way to walk through the same memory."""
+    B, T, d_model = x.shape
+    if d_model % num_heads:
+        raise ValueError("num_heads does not divide d_model")
+    d_head = d_model // num_heads
+    shape = (B, num_heads, T, d_head)
+    steps = (T * d_model, d_head, d_model, 1)  # next item, next head, next token, next number
+    return torch.as_strided(x, shape, steps)
+''',
+    )
+]

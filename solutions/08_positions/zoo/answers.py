@@ -1028,3 +1028,23 @@ def alibi_bias(num_heads, t):
         ),
     ],
 }
+
+# Right on ordinary inputs alone
+WRONG["alibi_bias"] += [
+    (
+        None,
+        """def alibi_bias(num_heads: int, t: int, _kept={}) -> torch.Tensor:
+    def distances():
+        steps = torch.arange(t)
+        away = (steps - steps[:, None]).abs().float()
+        return -away.repeat(num_heads, 1, 1)
+
+    if (num_heads, t) not in _kept:
+        _kept[num_heads, t] = distances()
+    slopes = torch.exp2(-8 / num_heads * torch.arange(1, num_heads + 1))
+    bias = _kept[num_heads, t]
+    bias *= slopes[:, None, None]
+    return bias.clone()
+""",
+    )
+]

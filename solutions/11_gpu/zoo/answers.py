@@ -881,3 +881,15 @@ WRONG["time_ms"] += [
 """,
     )
 ]
+
+# Right on ordinary inputs alone
+WRONG["pick_device"] += [
+    (
+        None,
+        '''def pick_device() -> torch.device:
+    """torch knows the accelerator of this machine by itself since 2.6."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return found if found is not None else torch.device("cpu")
+''',
+    )
+]

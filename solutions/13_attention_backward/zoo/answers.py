@@ -1443,3 +1443,43 @@ WRONG["attention_backward"] += [
 """,
     ),
 ]
+
+# Right on ordinary inputs alone
+WRONG["softmax_backward"] += [
+    (
+        None,
+        """def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    n = weights.shape[-1]
+    grad_scores = np.zeros_like(weights, dtype=float)
+    rows = grad_scores.reshape(-1, n)
+    for r, (g, p) in enumerate(zip(grad_weights.reshape(-1, n), weights.reshape(-1, n))):
+        rows[r] = p * (g - np.dot(p, g))
+    return grad_scores
+""",
+    )
+]
+WRONG["wrong_gradients"] += [
+    (
+        None,
+        """def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    h = 1e-5
+    claimed = backward(*inputs, grad_output)
+    work = [np.array(x) for x in inputs]
+    answer = []
+    for n, x in enumerate(inputs):
+        true = np.zeros(x.shape)
+        for place in np.ndindex(x.shape):
+            work[n][place] = x[place] + h
+            upper = forward(*work)
+            work[n][place] = x[place] - h
+            lower = forward(*work)
+            work[n][place] = x[place]
+            true[place] = ((upper - lower) * grad_output).sum() / (2 * h)
+        if np.shape(claimed[n]) != x.shape or not np.isfinite(claimed[n]).all():
+            answer.append(n)
+        elif np.abs(claimed[n] - true).max() > 1e-4 * (1 + np.abs(true).max()):
+            answer.append(n)
+    return answer
+""",
+    )
+]

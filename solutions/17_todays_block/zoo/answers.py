@@ -820,3 +820,26 @@ WRONG["GroupedQuerySelfAttention"] += [
         ),
     )
 ]
+
+# Right on ordinary inputs alone
+WRONG["SwiGLU"] += [
+    (
+        None,
+        '''class SwiGLU(nn.Module):
+    """gate and up in one matrix product."""
+
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_hidden, bias=False)
+        self.up = nn.Linear(d_model, d_hidden, bias=False)
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+        self.fused = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.fused is None:
+            self.fused = torch.cat([self.gate.weight, self.up.weight])
+        gate, up = F.linear(x, self.fused).chunk(2, dim=-1)
+        return self.down(F.silu(gate) * up)
+''',
+    )
+]

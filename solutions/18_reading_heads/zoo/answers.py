@@ -905,3 +905,21 @@ WRONG["loss_without_head"] += [
         ),
     )
 ]
+
+# Right on ordinary inputs alone
+WRONG["head_contributions"] += [
+    (
+        None,
+        """@torch.no_grad()
+def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    b, t, d_model = x.shape
+    h, d = module.num_heads, d_model // module.num_heads
+    q, k, v = module.qkv(x).reshape(b, t, 3, h, d).unbind(dim=2)  # each (b, t, h, d)
+    powers = torch.einsum("bihd,bjhd->bhij", q, k).div(math.sqrt(d)).exp()
+    powers = powers.tril()
+    weights = powers / powers.sum(dim=-1, keepdim=True)
+    mixed = torch.einsum("bhij,bjhd->bhid", weights, v)
+    return torch.stack([F.linear(mixed[:, i], module.proj.weight[:, i * d : (i + 1) * d]) for i in range(h)], dim=1)
+""",
+    )
+]
