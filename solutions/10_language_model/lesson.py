@@ -556,6 +556,54 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # a step costs less, too. Try four times as many of them.
 
 # %% [markdown]
+# ## Further: top-k and top-p
+#
+# For those who know these names from the settings of a chat.
+
+# %% [markdown]
+# At temperature 1.5 the text was spelled badly. Each wrong character has a small share, but there are dozens of them, and together they
+# are drawn often. Two cuts keep only likely ones. **Top-k sampling** (Fan et al. 2018) draws from the k largest logits, however
+# sure the model is. **Top-p sampling**, or nucleus sampling (Holtzman et al. 2020), draws from the fewest tokens whose
+# shares add up to p: from one where the model is sure, from many where it is not. What is cut gets the logit −∞, like a hidden
+# key in lesson 06.
+
+# %% role="demo"
+def top_p(logits, p):
+    """logits (B, V), with −∞ for all but the likeliest tokens, the fewest that together have the share p."""
+    logits, order = logits.sort(dim=-1, descending=True)
+    shares = torch.softmax(logits, dim=-1)
+    enough = shares.cumsum(dim=-1) - shares >= p  # what stands before it already has the share
+    return logits.masked_fill(enough, -math.inf).gather(-1, order.argsort(dim=-1))
+
+
+class TopP(nn.Module):
+    """A language model that knows nothing but its likeliest tokens."""
+
+    def __init__(self, model, temperature, p):
+        super().__init__()
+        self.model, self.temperature, self.p = model, temperature, p
+
+    def forward(self, ids):
+        logits = self.model(ids)[:, -1] / self.temperature
+        return top_p(logits, self.p)[:, None] * self.temperature
+
+# %% role="payoff" exercise="generate"
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
+    for start in ("If the objec", "If the object is "):
+        with torch.no_grad():
+            logits = model(torch.tensor([[number_of[character] for character in start]]))[:, -1]
+        left = top_p(logits, 0.5).isfinite().sum()
+        print(f"after {start!r} it draws from {left} of {len(characters)} characters")
+    print(write(TopP(model, 1.5, 0.5), 1.5, 160))
+
+# %% [markdown]
+# The temperature is 1.5, as above, and yet most words look like words: this is p = 0.5. Chats use larger p, and larger models. Lesson
+# 16's cache fits either cut: only what is drawn from changes, not what the model computes.
+#
+# Sources of this part: Fan, Lewis and Dauphin 2018, *Hierarchical neural story generation*; Holtzman et al. 2020, *The curious case of
+# neural text degeneration*.
+
+# %% [markdown]
 # ## Further: what attention is worth
 #
 # The table of pairs knows one character; the model sees up to 64. But it has more than attention. Here we train it once

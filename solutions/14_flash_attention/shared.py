@@ -140,7 +140,7 @@ MASK_MISTAKES = {
     ),
     "TI20": mistake(
         patch(VISIBLE, SKIPPED),
-        says="The loop over keys ends too early where there are fewer queries than keys: query i is at position i + T_k − T_q.",
+        says="Tiles that queries see were left out where there are fewer queries than keys: query i is at position i + T_k − T_q.",
         why="""The queries are the last positions. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
         never gets to the others, with a causal mask or without one. The mask is right, and changes nothing about tiles that were left
         out. With T_q = T_k nothing shows.""",

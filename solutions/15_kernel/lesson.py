@@ -454,8 +454,7 @@ if passed(triton_attention):
 # | arithmetic in bfloat16, with wrong results | right results |
 # | `break`, `list.append` | refused by the compiler |
 #
-# A compiler needs no GPU, so each check asks it, too. The folded cell compiles your kernel to the end, for three cards that need not be
-# here, in float16 with d = 64:
+# A compiler needs no GPU: each check asks it, and the folded cell compiles your kernel for three cards, in float16 with d = 64:
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):

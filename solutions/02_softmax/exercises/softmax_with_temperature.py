@@ -94,7 +94,7 @@ class softmax_with_temperature:
             patch(REFUSE, ""),
             patch("<= 0", "< 0"),
             patch("<= 0", "== 0"),
-            says="A temperature of 0, a negative one, or neither of them was refused; all of these should raise a ValueError.",
+            says="Not every temperature of 0 or below was refused; 0 and negative ones should each raise a ValueError.",
             why="""Dividing by 0 gives NaN in arrays, and a ZeroDivisionError with Python's own numbers. A negative
             temperature divides without complaint and turns the order around: the lowest score wins. The function has to
             refuse both by itself, `temperature <= 0`.""",

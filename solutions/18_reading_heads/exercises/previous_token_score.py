@@ -92,7 +92,7 @@ class previous_token_score:
             patch("mean(dim=(0, -1))", "sum(dim=-1).mean(dim=0)"),
             patch("mean(dim=(0, -1))", "sum(dim=(0, -1))"),
             patch("mean(dim=(0, -1))", "mean(dim=-1).sum(dim=0)"),
-            says="A sum was returned where a mean was asked for.",
+            says="A sum was taken over rows or items where a mean was asked for: divide by their number.",
             why="""Two weights of 0.8 and 0.4, in two rows or in two items, have the sum 1.2 and the mean 0.6. A sum grows with the length
             of the text or with the batch, so two measurements could not be compared; a mean of weights stays between 0 and 1.""",
         ),

@@ -210,7 +210,7 @@ class tensor_parallel_attention:
                 "zip((weights @ v).unbind(1), proj_shard.chunk(num_local_heads, dim=1))])",
             ),
             patch(RETURN, "return torch.stack([all_reduce(item) for item in partial])"),
-            says="all_reduce was called several times, for one piece each; add up what is local first, and call it once.",
+            says="all_reduce was called several times, for one piece each; put together what is local first, and call it once.",
             why="""The result is right, and the cost is not. Every call waits for the slowest rank and pays the time that a message takes
             however short it is. One call of the whole (B, T, d_model) sends the sum of this rank's heads once.""",
         ),

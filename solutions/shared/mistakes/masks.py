@@ -147,7 +147,7 @@ TEXTS = (
     ),
     MistakeText(
         "MK14",
-        "The triangle starts at the top left; with fewer queries than keys the last query should still see every key.",
+        "The queries were placed at the first positions; with fewer queries than keys they are the last: query i is at i + T_k − T_q.",
         "With a cache, the queries are the last positions of the sequence. `tril()` counts from the top left corner, as if they were "
         "the first, so a single new query sees key 0 alone. Shift the diagonal by T_k − T_q; for T_q = T_k that is no shift.\n\n"
         "Take 2 queries and 4 keys. Shifted by 2, the rows allow 3 and 4 keys. Unshifted, they allow 1 and 2.",

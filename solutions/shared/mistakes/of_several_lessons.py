@@ -298,7 +298,7 @@ TEXTS = (
     ),
     MistakeText(
         "QF1",
-        "The right key gets the largest weight, but how large the scores are is fixed; it should follow from the keys and the share.",
+        "The right key gets the largest weight, but nothing makes it reach the share: make the query as long as keys and share ask for.",
         "Softmax looks at differences of scores: made larger, the same direction gives any share below 1. How large the lead has to be "
         "depends on the share and on how many keys there are, and the dot products are √d times that. A key times a fixed number is not "
         "enough everywhere: if all keys are a hundred times shorter, its scores are ten thousand times smaller. The query also has to be "
@@ -421,7 +421,7 @@ TEXTS = (
     ),
     MistakeText(
         "MU21",
-        "Hidden weights were set to 0 after softmax, and the others divided by their new sum, which may be 0.",
+        "Hidden keys were removed only after exp, whose maximum may be a hidden score; what is left may sum to 0.",
         "Where all visible scores lie far below a hidden one, softmax gives the hidden key everything and rounds the visible "
         "weights to 0. Their sum is then 0, and 0 / 0 is NaN. A softmax by hand that subtracts a maximum taken over the hidden "
         "scores as well fails in the same way.\n\n"
@@ -430,7 +430,7 @@ TEXTS = (
     ),
     MistakeText(
         "AB1",
-        "The weights were transposed (by `w.T`, `np.inner` or the letters of einsum); use them as they are, in `x @ w`.",
+        "Weights were transposed (by `w.T`, `F.linear`, `np.inner` or the letters of einsum); use them as they are, in `x @ w`.",
         "The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way round, "
         "(d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right.",
     ),
@@ -462,7 +462,7 @@ TEXTS = (
     ),
     MistakeText(
         "CM42",
-        "After the call the model is in another mode than before; it should be as the caller had set it.",
+        "The model was put into another mode, during the call or for good; it should be left as the caller had set it.",
         "A sample drawn in the middle of training then switches dropout off for all that follows, and `model.train()` switches it "
         "on in a model that was not training. Nothing reports it. What has to change the mode saves the flag first, "
         "`model.training`, and puts it back; a training step has no need to change it, since the loop around it decides.",
