@@ -203,7 +203,7 @@ def _beyond(case: Case, at: tuple[int, ...], call: list[str]) -> ContractError:
         return fault(
             f"Shared{entry - lane}",
             f"{program} writes entry {entry} of {name}, which program {_number(more, at[9:12])} has written. Each entry is one program's "
-            "alone: offsets differ by a whole block from program to program, and a lane that has no entry there is masked in the store.",
+            "alone: a program begins where the one before it ends, and a lane that has no entry there is masked in the store.",
         )
     if kind == LANES:
         return fault(
