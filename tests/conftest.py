@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -94,6 +95,7 @@ JUDGED = (
     "judging/test_agreement.py",
     "judging/test_hostile_numbers.py",
 )
+KEPT = contextlib.ExitStack()  # what the tests that judge one lesson leave to those of the next
 LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}
 
 
@@ -150,6 +152,12 @@ def judged_lesson(nodeid: str) -> str:
     """The lesson whose exercises a test judges, '' for what is about none of them alone."""
     file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
     return LESSONS.get(exercise[1], "") if file in JUDGED and exercise else ""
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """No process that is kept for the next lesson is found by a test that looks whether any is left."""
+    if nextitem is None or not judged_lesson(nextitem.nodeid):
+        KEPT.close()
 
 
 @pytest.hookimpl(optionalhook=True)  # as where -p no:xdist leaves the plugin out
