@@ -20,7 +20,9 @@ import psutil
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same files
+# A thousand processes would compile the same files, and pytest write all assertions anew in each run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 from grader.course.course import COURSE_ENV, open_course
