@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -19,7 +20,9 @@ import psutil
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same files
+# A thousand processes would compile the same files, and pytest write all assertions anew in each run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 from grader.course.course import COURSE_ENV, open_course
@@ -94,6 +97,7 @@ JUDGED = (
     "judging/test_agreement.py",
     "judging/test_hostile_numbers.py",
 )
+KEPT = contextlib.ExitStack()  # what the tests that judge one lesson leave to those of the next
 LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}
 
 
@@ -114,7 +118,13 @@ def digest_of(group: str) -> str:
     own = [ROOT / name for name in SETUP]
     if group != "packaging":
         own = [open_course().solutions / "shared", open_course().folder(group)]
-    return digest([ROOT / "grader", ROOT / "tests", *own])
+    return _of_every_test() + digest(own)
+
+
+@cache
+def _of_every_test() -> str:
+    """What decides all groups is read once for all of them, at the start of each process."""
+    return digest([ROOT / "grader", ROOT / "tests"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -150,6 +160,12 @@ def judged_lesson(nodeid: str) -> str:
     """The lesson whose exercises a test judges, '' for what is about none of them alone."""
     file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
     return LESSONS.get(exercise[1], "") if file in JUDGED and exercise else ""
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """No process that is kept for the next lesson is found by a test that looks whether any is left."""
+    if nextitem is None or not judged_lesson(nextitem.nodeid):
+        KEPT.close()
 
 
 @pytest.hookimpl(optionalhook=True)  # as where -p no:xdist leaves the plugin out

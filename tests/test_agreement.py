@@ -15,6 +15,7 @@ from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
+from tests.conftest import KEPT
 from tests.live import verdict_on
 from tests.test_zoo import ANIMALS
 
@@ -22,10 +23,16 @@ _defined = cache(defined_names)
 TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of them live
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
-        yield made
+@cache
+def _warm() -> Sandbox:
+    KEPT.callback(_warm.cache_clear)
+    return KEPT.enter_context(Sandbox(20.0, torch=True, probes=open_course().probe_texts()))
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    """One for all lessons that this process judges: between two of them other files' tests run, and its start takes two seconds."""
+    return _warm()
 
 
 def _notebook(path, lesson, answers, bare):
