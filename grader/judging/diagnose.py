@@ -10,10 +10,11 @@ aside, and the same is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,12 @@ from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
 UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
-FEW = 4  # cheap cases, which leave few mistakes
+FEW = 2  # cheap cases, which leave few mistakes
+SMALL = 1000  # numbers that go in: so many take as long as all else
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
 Observations = Mapping[int, Observation]  # by the case's position
+End = Callable[[Key, list[int]], int | None]  # where a key ends, of cases in this order; None where it fits
 
 
 @dataclass(eq=False)
@@ -105,30 +108,44 @@ class Diagnosis:
         )
 
     def _in_order(self, actual: Observations, failing: Collection[int]) -> list[int]:
-        """The cases, first those at which most mistakes end, so that few are run on the others: what is cheap, and of that what fails.
+        """The cases, first those at which most mistakes end soonest: what is cheap, of that what fails, and of that the smallest.
         Where nothing cheap fails, what fails comes after a few: these leave so few mistakes that the others would take longer."""
-        cheap, costly = (
-            sorted((i for i in actual if self.cases[i].costly == wanted), key=lambda i: i not in failing)
-            for wanted in (False, True)
-        )
+        smallest = sorted(actual, key=lambda i: i in failing and -1 / self._size(i))
+        cheap, costly = ([i for i in smallest if self.cases[i].costly == wanted] for wanted in (False, True))
         few = FEW if any(i in failing for i in costly) and not any(i in failing for i in cheap) else len(cheap)
         wrong = [i for i in costly if i in failing]
         return [*cheap[:few], *wrong, *cheap[few:], *(i for i in costly if i not in failing)]
+
+    def _size(self, i: int) -> int:
+        """How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine."""
+        return SMALL + sum(part.array.size for part in self.inputs[i].values() if part.array is not None)
 
     def _singles(
         self, actual: Observations, failing: Collection[int], at: list[int], ignore_exception_text: bool = False
     ) -> list[Ids]:
         if sum(i in failing for i in at) < self._proofs_needed:
             return []
-        order, fitting = list(at), []
-        for number in range(len(self.exercise.mistakes)):
-            end = self._end((number,), actual, order, ignore_exception_text)
+        every = ((number,) for number in range(len(self.exercise.mistakes)))
+        fitting = self._fitting(
+            every, failing, at, lambda key, order: self._end(key, actual, order, ignore_exception_text)
+        )
+        return list(dict.fromkeys(map(self._ids, fitting)))
+
+    def _fitting(self, keys: Iterable[Key], failing: Collection[int], at: list[int], end_of: End) -> Iterator[Key]:
+        """Those that fit. Each is tried on the cheap cases first at which most of those before it ended: it will end there, too."""
+        cheap = [*takewhile(lambda i: not self.cases[i].costly, at)]
+        tried, ended = Counter(cheap), Counter(i for i in cheap if i in failing)  # how many; a guess to begin with
+        for key in keys:
+            likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._size(i))
+            # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
+            kept = {i for i in at if len(key) == 1 and (key, i) in self._shown}
+            order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)
+            end = end_of(key, order)
             if end is None:
-                fitting.append(self._ids((number,)))
-            elif not self.cases[end].costly:  # others will end there, too
-                order.remove(end)
-                order.insert(0, end)
-        return list(dict.fromkeys(fitting))
+                yield key
+            else:
+                ended[end] += 1
+                tried.update(order[: order.index(end) + 1])
 
     def _pairs(self, actual: Observations, failing: Collection[int], at: list[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
@@ -137,13 +154,16 @@ class Diagnosis:
             return []
         fitting: list[Ids] = []
         enough = self._runs + self.exercise.pair_runs
-        for key in self._candidates(actual, dict.fromkeys((cheap[0], cheap[-1]))):
-            ids = self._ids(key)
-            if ids[0] == ids[1] or ids in fitting or self._object(key) is None:
-                continue
-            if self._end(key, actual, at) is None:
-                fitting.append(ids)
-            if len(fitting) == 2 or self._runs >= enough:
+
+        def may_be(key: Key) -> bool:
+            return len(set(ids := self._ids(key))) == 2 and ids not in fitting and self._object(key) is not None
+
+        # The smallest, on which singles were run, and in the exercise's order the last, which is of another kind.
+        candidates = self._candidates(actual, dict.fromkeys((cheap[0], max(cheap[1:] or cheap))))
+        likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
+        for key in self._fitting(likely, failing, at, lambda key, order: self._end(key, actual, order)):
+            fitting.append(self._ids(key))
+            if len(fitting) == 2:
                 break
         return fitting
 
