@@ -69,8 +69,8 @@ def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = F
 
 # key, title, (B, H, T_q, T_k, d), causal
 SIZES = (
-    ("sizes", "all sizes different", (2, 3, 4, 7, 16), False),
     ("causal", "causal, as many queries as keys", (1, 1, 5, 5, 16), True),
+    ("sizes", "all sizes different", (2, 3, 4, 7, 16), False),
     ("causal again", "the same, new numbers", (1, 1, 5, 5, 16), True),
     ("later queries", "causal, the queries are the last 4 of 9 positions", (1, 2, 4, 9, 16), True),
     ("one query", "causal, one query after eight keys", (2, 1, 1, 9, 16), True),
