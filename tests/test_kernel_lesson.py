@@ -116,6 +116,29 @@ def test_the_kernels_of_the_course_compile_and_fit_into_every_card(figures, solv
             assert (made.tensor_core_instructions > 0) == (wrapper is solved.triton_attention and card != "T4")
 
 
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("o = tl.zeros((QUERIES, D), tl.float32)", "o = tl.zeros((QUERIES, D), tl.float16)"),
+        ("        columns = left", "        if left >= visible:\n            break\n        columns = left"),
+        ("tl.minimum(t_k, top + QUERIES + t_k - t_q)", "min(t_k, top + QUERIES + t_k - t_q)"),
+        ("l = l * rescale + tl.sum(p, axis=1)", "l = l * rescale + tl.sum(p, axis=1)\n        print('l', l)"),
+    ],
+)
+def test_a_check_takes_what_a_compiler_takes(figures, tmp_path, monkeypatch, old, new):
+    text = references.solution_text(open_course(), "triton_attention")
+    assert old in text
+    (tmp_path / "kernel_of_one.py").write_text(GIVEN + text.replace(old, new), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("kernel_of_one", tmp_path / "kernel_of_one.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "kernel_of_one", module)
+    spec.loader.exec_module(module)
+    shapes = [(1, 1, 100, 64)] * 3
+    made = figures.compile_for_cards(module.triton_attention, *shapes, causal=True)["A100"]
+    verdict = judge(open_course().exercise("triton_attention"), from_cells("triton_attention", text.replace(old, new)))
+    assert verdict.passed == (not isinstance(made, str)), (made, verdict.headline)
+
+
 def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, capsys):
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))

@@ -71,6 +71,19 @@ def test_an_address_that_is_nobodys_is_told_before_anything_reads_it(shell):
     assert verdict.headline.startswith("Program 0 of 1 reads where no tensor is, first in lane 0 of its block.")
 
 
+def test_what_the_compiler_refuses_is_rejected_with_the_line(shell):
+    """A kernel of one's own with a helper, which the interpreter and the compiler both take, is not."""
+    helper = "\n@triton.jit\ndef twice(x):\n    return x + x\n\n"
+    doubled = KERNEL.replace("tl.load(x + at, mask=here) +", "twice(tl.load(x + at, mask=here)) / 2 +")
+    assert judged(shell, helper + doubled, WRAPPER).status == "passed"
+    verdict = judged(shell, KERNEL.replace("    here = at < n", "    here = 0 <= at < n"), WRAPPER)
+    assert verdict.case == "compiled"
+    assert verdict.headline == (
+        "Triton's compiler refuses this kernel at `here = 0 <= at < n`: “simultaneous multiple comparison is not supported”. The "
+        "interpreter lets it pass, and no GPU would."
+    )
+
+
 def test_an_error_is_told_with_the_line_of_its_cell(shell):
     cell = "# one\n\n" + KERNEL.replace("tl.store", "tl.shop")
     verdict = judged(shell, cell, WRAPPER)
