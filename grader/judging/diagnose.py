@@ -11,7 +11,7 @@ aside, and the same is tried again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, takewhile
@@ -34,7 +34,6 @@ SMALL = 1000  # numbers that go in: so many take as long as all else
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
 Observations = Mapping[int, Observation]  # by the case's position
-End = Callable[[Key, list[int]], int | None]  # where a key ends, of cases in this order; None where it fits
 
 
 @dataclass(eq=False)
@@ -126,12 +125,17 @@ class Diagnosis:
         if sum(i in failing for i in at) < self._proofs_needed:
             return []
         every = ((number,) for number in range(len(self.exercise.mistakes)))
-        fitting = self._fitting(
-            every, failing, at, lambda key, order: self._end(key, actual, order, ignore_exception_text)
-        )
+        fitting = self._fitting(every, actual, failing, at, ignore_exception_text)
         return list(dict.fromkeys(map(self._ids, fitting)))
 
-    def _fitting(self, keys: Iterable[Key], failing: Collection[int], at: list[int], end_of: End) -> Iterator[Key]:
+    def _fitting(
+        self,
+        keys: Iterable[Key],
+        actual: Observations,
+        failing: Collection[int],
+        at: list[int],
+        ignore_exception_text: bool = False,
+    ) -> Iterator[Key]:
         """Those that fit. Each is tried on the cheap cases first at which most of those before it ended: it will end there, too."""
         cheap = [*takewhile(lambda i: not self.cases[i].costly, at)]
         tried, ended = Counter(cheap), Counter(i for i in cheap if i in failing)  # how many; a guess to begin with
@@ -140,7 +144,7 @@ class Diagnosis:
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
             kept = {i for i in at if len(key) == 1 and (key, i) in self._shown}
             order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)
-            end = end_of(key, order)
+            end = self._end(key, actual, order, ignore_exception_text)
             if end is None:
                 yield key
             else:
@@ -161,7 +165,7 @@ class Diagnosis:
         # The smallest, on which singles were run, and in the exercise's order the last, which is of another kind.
         candidates = self._candidates(actual, dict.fromkeys((cheap[0], max(cheap[1:] or cheap))))
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
-        for key in self._fitting(likely, failing, at, lambda key, order: self._end(key, actual, order)):
+        for key in self._fitting(likely, actual, failing, at):
             fitting.append(self._ids(key))
             if len(fitting) == 2:
                 break

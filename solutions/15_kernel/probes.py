@@ -698,6 +698,7 @@ def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
         with pause_watching(), _patched(_compilable()):
             for function, args, kwargs in launched:
                 _front_end(_as_jit(function, {}), args, kwargs)
+        return ""
     except CompilationError as error:
         line = error.src.splitlines()[error.node.lineno - 1].strip() if error.src else ""
         while error.__cause__ is not None:
@@ -705,7 +706,6 @@ def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
         return f"{line}\n{getattr(error, 'error_message', None) or error}"
     except Exception:  # what is not the compiler's own verdict is none
         return ""
-    return ""
 
 
 def _front_end(kernel: Any, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -24,15 +24,7 @@ class head_contributions:
     """Split the result of an attention module into what each head adds to it."""
 
     def cases(rng):
-        def case(
-            key: str,
-            title: str,
-            shape: tuple[int, int, int],
-            heads: int,
-            size: float = 0.8,
-            stage: str = "values",
-            **more: Any,
-        ) -> Case:
+        def case(key: str, title: str, shape: tuple[int, int, int], heads: int, size: float = 0.8, **more: Any) -> Case:
             x = Tensor(rng.normal(size=shape).astype(np.float32))
             options = {"heads": heads, "state": random_parameters(rng, fused_shapes(shape[-1]), size), **more}
             return Case(
@@ -43,7 +35,6 @@ class head_contributions:
                 options=options,
                 names=("x",),
                 reading=readings.contributions,
-                stage=stage,
             )
 
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2)
@@ -59,9 +50,9 @@ class head_contributions:
         zeros = case("zeros", "two tokens of zeros among others", (2, 5, 6), 3)
         zeros.args[0].array[:, [1, 4]] = 0
         yield zeros
-        large = case("large", "scores of some hundreds", (2, 4, 8), 2, stage="extremes")
+        large = case("large", "scores of some hundreds", (2, 4, 8), 2)
         large.args[0].array[:] *= 30
-        yield large
+        yield replace(large, stage="extremes")
         yield case("named", "module and x passed by name", (2, 3, 8), 4, by_name=True)
         other = on_another_device(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
         yield replace(other, probe="probes.contributions_on_device", options={**other.options, "heads": 3})
