@@ -30,6 +30,7 @@ from grader.worker.values import Observation, Part
 
 UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 FEW = 2  # cheap cases, which leave few mistakes
+MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
 SMALL = 1000  # numbers that go in: so many take as long as all else
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
@@ -84,13 +85,41 @@ class Diagnosis:
             }
             return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
-    def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+    def nearest(self, observed: Mapping[int, Compared]) -> tuple[str, int, int] | None:
+        """The one mistake that shows most of what is wrong, where nothing that is right speaks against it: its id, in how many of the
+        failing cases it shows the same, and how many fail. None where that are fewer than MOST."""
+        actual, failing = self._to_explain(observed)
+        first = _telling([i for i in self._in_order(actual, failing) if i in failing and not self.cases[i].costly])
+        right = actual.keys() - failing
+        shown: dict[str, int] = {}
+        with same_random_state(one_thread=True):
+            for number, mistake in enumerate(self.exercise.mistakes):
+                key = (number,)
+                likely = any(self._proves(key, i, actual[i]) for i in first)
+                if likely and not any(self._show(key, i).wrong for i in right):
+                    count = sum(self._proves(key, i, actual[i]) for i in failing)
+                    shown[mistake.id] = max(shown.get(mistake.id, 0), count)
+        most = max(shown.values(), default=0)
+        ids = [id for id, count in shown.items() if count == most]
+        enough = most >= max(outcomes.PROOF, MOST * len(failing))
+        return (ids[0], most, len(failing)) if enough and len(ids) == 1 else None
+
+    def _proves(self, key: Key, i: int, actual: Observation) -> bool:
+        """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""
+        alone = self._show(key, i)
+        return alone.wrong and actual.failure is None and self._same(i, alone.actual, actual)
+
+    def _to_explain(self, observed: Mapping[int, Compared]) -> tuple[dict[int, Observation], set[int]]:
+        """What was observed, and the cases that fail: what is right is no mistake's own."""
         actual = {
             i: one.actual
             for i, one in observed.items()
             if i not in self._self_proving and IN_PART not in one.actual.parts
         }
-        failing = {i for i in actual if observed[i].wrong}  # what is right is no mistake's own
+        return actual, {i for i in actual if observed[i].wrong}
+
+    def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
+        actual, failing = self._to_explain(observed)
         everywhere = self._in_order(actual, failing)
         singles = self._singles(actual, failing, everywhere)
         if singles or self.exercise.kind == "answer":
@@ -162,8 +191,7 @@ class Diagnosis:
         def may_be(key: Key) -> bool:
             return len(set(ids := self._ids(key))) == 2 and ids not in fitting and self._object(key) is not None
 
-        # The smallest, on which singles were run, and in the exercise's order the last, which is of another kind.
-        candidates = self._candidates(actual, dict.fromkeys((cheap[0], max(cheap[1:] or cheap))))
+        candidates = self._candidates(actual, _telling(cheap))
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
         for key in self._fitting(likely, actual, failing, at):
             fitting.append(self._ids(key))
@@ -294,6 +322,11 @@ class Diagnosis:
         scale = gradient_scale(self.expected[i].parts) if scale is None else scale
         same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
+
+
+def _telling(at: list[int]) -> list[int]:
+    """Of these cases two at most: the first, on which singles have run, and in the exercise's order the last, which is of another kind."""
+    return list(dict.fromkeys((*at[:1], *sorted(at[1:])[-1:])))
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:

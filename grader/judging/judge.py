@@ -371,6 +371,9 @@ class _Judgement:
             shown = symptoms(self.exercise, self.compared.values())
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
+            elif nearest := self.baseline.diagnosis.nearest(self.compared):
+                id, count, failing = nearest
+                mistakes, sentences = [(id,)], (wording.resemblance(text_of(id).sentence, count, failing),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
         ungraded = wording.ungraded_name(name, case.names) if name in _ungraded_names(self.exercise) else ""
         return Verdict(

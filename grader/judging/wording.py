@@ -320,6 +320,11 @@ def next_step(
     return f"hint({exercise.name}) gives you a question to think about."
 
 
+def resemblance(sentence: str, count: int, failing: int) -> str:
+    """What a mistake says that shows only some of the failing cases."""
+    return f"It looks like this in {count} of the {failing} experiments that fail: {sentence}"
+
+
 def next_exercise(exercise: Exercise) -> str:
     """What comes next in the course; of another lesson, also which one. '' after the last."""
     course = exercise.course
@@ -338,7 +343,7 @@ INPUTS_UNCHANGED = "the inputs are left as they are"
 def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:
     """What is verified after a group of cases of those titles. before: what was before it, properties among it."""
     if stage == "extremes":
-        return [*before, "extremes hold: " + ", ".join(dict.fromkeys(titles))]
+        return [*before, "extremes hold: " + "; ".join(dict.fromkeys(titles))]
     if exercise.kind == "answer":
         return [*before, "each number is within the tolerance"]
     on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]

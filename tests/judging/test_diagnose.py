@@ -55,6 +55,32 @@ def test_a_further_slip_in_the_extremes_does_not_hide_the_mistake():
     assert named(wrong) == [("SM1",)]
 
 
+def nearest(change, unlike):
+    """Of what is a mistake but in the cases of these positions."""
+
+    def wrong(scores):
+        here = any(np.array_equal(scores, CASES[i].args[0]) for i in unlike)
+        return change(scores) if here else build("SM1")(scores)
+
+    diagnosis = Diagnosis(EXERCISE, CASES, EXPECTED, INPUTS)
+    seen = {i: diagnosis.compare(i, observe(wrong, case)) for i, case in enumerate(CASES)}
+    return diagnosis.nearest(seen), diagnosis.mistakes(seen)
+
+
+def test_what_shows_most_of_what_is_wrong_is_like_a_mistake():
+    assert nearest(np.zeros_like, [2]) == (("SM1", 7, 8), [])
+    assert nearest(np.zeros_like, [0, 1, 4])[0] == ("SM1", 5, 8)
+    assert nearest(np.zeros_like, [0, 1, 4, 5])[0] is None  # four of eight
+
+
+def test_what_is_right_where_a_mistake_is_wrong_is_not_like_it():
+    assert nearest(build(), [2])[0] is None
+
+
+def test_exceptions_alone_are_like_no_mistake():
+    assert nearest(lambda scores: scores @ scores, [1, 2, 3, 4])[0] is None
+
+
 def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
     def wrong(scores):
         return scores @ scores
