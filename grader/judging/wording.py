@@ -346,7 +346,7 @@ def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequ
         return [*before, "extremes hold: " + "; ".join(dict.fromkeys(titles))]
     if exercise.kind == "answer":
         return [*before, "each number is within the tolerance"]
-    on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]
+    on = f"{len(titles)} inputs (the first: {titles[0]})" if len(titles) > 1 else titles[0]
     agree = f"the numbers agree on {on}" if exercise.compare is None else f"what was asked for holds on {on}"
     return [FORM_AS_EXPECTED, *before, agree]
 

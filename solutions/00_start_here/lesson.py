@@ -10,8 +10,8 @@
 # is spelled the same in both. You looked at the other words, and their meaning told you which one mattered.
 # (The two sentences are Uszkoreit's, 2017.)
 #
-# A language model has to do this for every word, and it has nothing but numbers to do it with. Here is a machine for
-# it, so small that we can see all of it: three words, and two numbers for each. Run the cells below (**Shift +
+# A translation program has to do this for every word, and it has nothing but numbers to do it with. Here is a machine
+# for it, so small that we can see all of it: three words, and two numbers for each. Run the cells below (**Shift +
 # Enter**), then move the slider. (In JupyterLab, **Ctrl + B** closes the side bar: pictures get more room.)
 
 # %% role="given" tags=["hide-input"]
@@ -59,7 +59,8 @@ values = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])  # (3, 2): about an anim
 # %% [markdown]
 # Animals get tired, and streets are wide. The word *it* can stand for either, so its key goes a little with both, and its
 # value is half and half. We chose these numbers by hand; in a real model, training finds them. The query of *it* depends on
-# the sentence: in a real model *it* has already read the word *tired* by the time it asks. Here we turn the arrow ourselves.
+# the sentence: in a model that reads whole sentences, *it* has already read *tired* when it asks. Here we turn the arrow
+# ourselves.
 #
 # How well does a key fit a query? We multiply the two vectors number by number and add up. This is the **dot product**, and
 # the result is the key's **score**. For the query (1, 0), *animal* scores 1·3 + 0·0 = 3, *street* 1·0 + 0·3 = 0, and *it*
@@ -77,8 +78,8 @@ values = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])  # (3, 2): about an anim
 #
 # @answer
 #
-# **A**. The scores are 3 for *animal*, 1.8 for *street* and 1.6 for *it*. The closest key comes last: a dot
-# product rewards a key for pointing in the query's direction *and* for being long, seen as an arrow.
+# **A**. The scores are 3 for *animal*, 1.8 for *street* and 1.6 for *it*. The closest key comes last: a dot product
+# rewards a key, seen as an arrow, for reaching far in the query's direction.
 #
 # @wrong
 #
@@ -173,7 +174,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
     """
     # region solution
     scores = sharpness * (keys @ query)
-    fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 02
+    fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 01
     weights = fits / fits.sum()
     return weights @ values
     # endregion
@@ -183,7 +184,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
 check(soft_lookup)
 
 # %% [markdown]
-# So what is *it*? Your function answers.
+# So what is *it*? Your function answers; a model would add the answer to its vector for *it*.
 
 # %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
 if passed(soft_lookup):
@@ -227,7 +228,7 @@ if passed(soft_lookup) and passed(hard_lookup):
     figures.start_here.turning_query(degrees, hard, soft)
 
 # %% [markdown]
-# The jump does little harm; the flat parts do. Training works in small steps: it asks how the result would change if one
+# The jump is not the problem; the flat parts are. Training works in small steps: it asks how the result would change if one
 # of the model's numbers changed a little, and moves that number in the direction that helps. Where the answer does not
 # change at all, no direction helps. We move the query by a thousandth:
 
@@ -418,7 +419,7 @@ def speed_keys(speeds):
 # @answer
 #
 # The hard look-up says 32 feet: the stops at 20 and at 22 are equally near, and on a tie the first counts, which here
-# happens to be the shortest. The soft answer is larger, about 59 feet: it blends all stops nearby.
+# happens to be the shortest. The soft answer is larger, about 59 feet at sharpness 0.1: it blends all stops nearby.
 #
 # @wrong
 #
@@ -449,8 +450,8 @@ if passed(soft_lookup) and passed(hard_lookup):
 
 # %% [markdown]
 # Which one predicts best? We leave out one stop, predict it from the other 49, note how many feet we are off, and do
-# this for all 50. The folded cell does so for each. The order of the list decides the ties of the plain hard look-up, so
-# for that one it takes the mean over 20 random orders.
+# this for all 50. The folded cell does so for each. In the plain hard look-up a tie goes to the stop that is listed first,
+# so its result is a mean over 20 random orders.
 
 # %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output", "hide-input"]
 if passed(soft_lookup) and passed(hard_lookup):

@@ -32,7 +32,7 @@ d_k = 2  # how many numbers a query or a key has
 #
 # The article's table has no words, so we give it some: three tokens of *The animal didn't cross the street because it was too
 # tired.* Each token has a query, a key and a value, one row each of Q, K and V. The two numbers of a query or a key
-# stand for "names a thing" and "can be tired".
+# stand for "names a thing" and "can be tired" (other features than in lesson 00).
 #
 # - The **keys** here depend on the word alone, whatever the sentence. *Animal* names a thing that can be tired: [1, 1]. *Street*
 #   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for something that gets tired: [0, 1].
@@ -47,7 +47,8 @@ d_k = 2  # how many numbers a query or a key has
 # %% [markdown]
 # ## The whole of attention in one line
 #
-# Every token asks all tokens, itself included, by the soft look-up of lesson 00 (Vaswani et al. 2017, section 3.2.1, equation 1):
+# Every token asks all tokens, itself included, by lesson 00's soft look-up with the sharpness 1/√d_k (Vaswani et al. 2017, section
+# 3.2.1, equation 1):
 #
 # $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -97,8 +98,8 @@ figures.three_tokens.queries_and_keys(Q, K, tokens)
 
 # %% [markdown]
 # In each panel the arrow is one query, and the dots are the tips of the keys. A dotted line drops from each key onto the query's
-# line. Within a panel, the further out it lands, the larger the score: the score is that distance times the arrow's length. By
-# hand, for *animal*:
+# line. The score is how far along the line it lands (negative behind the origin), times the arrow's length. By hand, for
+# *animal*:
 #
 # - *animal*: 1·1 + 0·1 = **1**
 # - *street*: 1·1 + 0·0 = **1**
@@ -138,7 +139,7 @@ if passed(attention_scores):
 # %% [markdown]
 # ## Step 2: the scale
 #
-# A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by
+# A dot product adds up d_k products, so for random vectors the scores spread more widely the larger d_k is. Dividing by
 # √d_k keeps their spread about the same, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment).
 # Here d_k = 2, so we divide by √2 = 1.4142. The scores 1, 1 and 0 become **0.7071**, **0.7071** and **0**. Their order does
 # not change; the differences between them shrink.
@@ -158,7 +159,7 @@ def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
     scores: any shape. d_k: how many numbers a query has. Returns: the shape of scores.
     """
     # region solution
-    return scores / math.sqrt(d_k)  # unit-variance q and k: scores of variance 1 again
+    return scores / math.sqrt(d_k)
     # endregion
 
 
@@ -396,7 +397,7 @@ if passed(three_token_attention) and passed("corrected_first_row", corrected_fir
 # **The first row cannot test the scale.** *Animal* and *street* get equal weights either way, and the rest goes to [5, 5]. It
 # cannot even test attention: a plain average of the values gives [5, 5], too. The other two rows do show it.
 # An example that comes out right proves little until you ask which mistakes it would have caught. So `check`
-# tries many inputs, whose sizes all differ.
+# tries many inputs, with n_q, n_k, d_k and d_v all different.
 
 # %% [markdown]
 # ## The other way around: design a query
@@ -455,7 +456,7 @@ if passed(query_for) and passed(three_token_attention):
 # ## What we keep
 #
 # - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps.
-# - On paper, softmax gives no finite score the weight 0. The row's maximum is subtracted first.
+# - In exact arithmetic no weight is 0. Softmax first subtracts the row's maximum, so that nothing overflows.
 # - An output lies between the values that it blends. Where every value sums to 10, every output does.
 # - One worked example can be blind to a mistake: here the first row to the scale.
 # - For given keys, the direction of a query chooses, and the length of its arrow sharpens.

@@ -70,8 +70,8 @@ figures.softmax.four_ways(row, ways)
 #
 # $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
 #
-# So the ratio depends on the *difference* of the two scores and on nothing else. Only exponentials do that. A score that is one
-# point higher always has e ≈ 2.7 times the weight.
+# So the ratio depends on the *difference* of the two scores and on nothing else. Only exponentials do that, to any base; another
+# base is only another temperature (below). A score that is one point higher always has e ≈ 2.7 times the weight.
 
 # %% role="demo"
 figures.softmax.equal_steps(row, np.exp(row))
@@ -94,13 +94,15 @@ for shift in (0, 100, -100):
 with np.errstate(over="ignore", invalid="ignore"):
     grown = np.exp(np.array([1000.0, 1000.0]))
     print("exp:", grown, " weights:", grown / grown.sum())
+    grown = np.exp(np.array([88.0, 88.0, 88.0], np.float32))
+    print("three scores of 88 in float32: exp", grown, " weights:", grown / grown.sum())
 for kind in (np.float64, np.float32):
     print(f"exp is finite up to {np.log(np.finfo(kind).max):.1f} in {np.dtype(kind).name}")
 
 # %% [markdown]
-# e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 this
-# happens as soon as a score exceeds 88.7. Such scores can occur: if all 64 numbers of a query and of a key are 4,
-# their score is 64 · 16 / √64 = 128.
+# e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 a score
+# above 88.7 is enough; three scores of 88 overflow in their sum, and each gets the weight 0, without a NaN to warn you. Such
+# scores are not exotic: if all 64 numbers of a query and of a key are 4, their score is 64 · 16 / √64 = 128.
 #
 # But we may add any number to all scores, so we may subtract *the largest score* from all of them. Then the largest exponent is
 # 0, and nothing overflows. The sum contains e⁰ = 1, so we never divide by 0 either (Goodfellow, Bengio and Courville 2016,
@@ -271,12 +273,12 @@ if passed(softmax_with_temperature):
     assert coldest < 1e-9 and plain < 0.01 and hottest > 0.08
 
 # %% [markdown]
-# The colder the model, the more often it draws its favorite word; the hotter, the closer it comes to drawing blindly. *purple*
-# has less than one chance in a billion at τ = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at τ = 4. The words drawn
-# are one seed's. Change the seed or the temperatures and run the cell again.
+# The colder the model, the more often it draws its favorite word; the hotter, the closer it comes to drawing evenly. *purple*
+# has less than one chance in a billion at τ = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at τ = 4. Another seed
+# draws other words: change it, or the temperatures, and run the cell again.
 #
-# Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means τ = √d_k. Lesson 04 asks why it is
-# that value. If your notebook can show widgets, a slider moves the temperature.
+# Lesson 00's sharpness was 1/τ. In attention the factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means τ = √d_k; lesson 04 asks
+# why. If your notebook can show widgets, a slider moves the temperature.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -321,7 +323,7 @@ def find_failure(candidate) -> np.ndarray | None:
             out = np.asarray(candidate(scores.copy()))
         except Exception:
             return scores
-        wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-6)  # False for NaN, too
+        wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-6)  # a comparison with NaN is False
         if wrong:
             return scores
     return None
@@ -343,8 +345,8 @@ if passed(find_failure):
         print("wrong for:  ", row[0, :6].tolist(), "where it returns", hidden_slip(row)[0, :6].tolist())
 
 # %% [markdown]
-# A function that is right on every example you happened to try is not yet right. The scores that tell are seldom the ones
-# that come to mind first: extreme ones, rows that differ, shapes that are not square.
+# A function that is right on every example you tried may still be wrong. What tells are extreme scores, rows that differ, and
+# shapes that are not square, and these seldom come to mind first.
 
 # %% [markdown]
 # ## Further: logarithms, and what a prediction costs
@@ -589,7 +591,7 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # each weight and a column for each score.
 #
 # We start from ln p_i = x_i − ln Σ e^x and let x_j grow. The first term, x_i, changes at the rate 1 if i = j and does not change
-# otherwise. In the second term only e^{x_j} grows. So the logarithm of the sum grows at the rate e^{x_j} / Σ e^x, which is p_j, and
+# otherwise. In the second term only $e^{x_j}$ grows. So the logarithm of the sum grows at the rate $e^{x_j} / \sum e^x$, which is p_j, and
 # the second term, with its minus sign, changes at the rate −p_j.
 #
 # Their sum is the rate of ln p_i, which is the rate of p_i divided by p_i. So we multiply by p_i:

@@ -11,8 +11,8 @@
 # lesson 02 (softmax along an axis).
 #
 # In lesson 01 we were given a query, a key and a value for each token. A model has only one vector for each token, and makes all
-# three from it. In the first half of this lesson you see why that takes three matrices, and design two of them. In the second half
-# you write attention for many sentences at once, and it tells the two sentences above apart.
+# three from it. First you see why that takes three matrices, and design two of them. Then you write attention for many sentences
+# at once, and it tells the two sentences above apart.
 
 # %% role="given"
 import math
@@ -37,11 +37,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token's vector becomes three others")
 
 # %% [markdown]
-# (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers,
-# and a single one of them seldom means anything to us. So we build our own, for four tokens. Each number says whether a **feature**
-# applies, *noun* or *living*. We write T for the number of tokens and, with Vaswani et al. 2017, d_model for the length of their
-# vectors: here T = 4 and d_model = 6. The folded cell lists the features of each word, and defines `by_feature`, which makes
-# matrices.
+# (Its numbers are an example, hatched below 0; only the path matters.) The vector of a token is its **embedding**. Training finds
+# its numbers, and a single one of them seldom means anything to us. So we build our own, for four tokens. Each number says whether
+# a **feature** applies, *noun* or *living*. We write T for the number of tokens and, with Vaswani et al. 2017, d_model for the
+# length of their vectors: here T = 4 and d_model = 6. The folded cell lists the features of each word, and defines `by_feature`,
+# which makes matrices.
 
 # %% role="given" tags=["hide-input"]
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
@@ -71,7 +71,7 @@ def embed(words: list[str]) -> np.ndarray:
 # - the **key** x w_k: what it can be found by;
 # - the **value** x w_v: what it passes on when it is found.
 #
-# Queries and keys are compared, so both have length d_k. Values are only averaged, so their length d_v may differ. Three such
+# Queries and keys are compared, so both have d_k numbers. Values are only averaged, so they may have another number, d_v. Three such
 # matrices and the attention that they compute are a **head**.
 #
 # The numbers in the matrices are **parameters**: training finds them, too. To see what they can do, we choose them by hand. In our
@@ -89,8 +89,8 @@ w_v = by_feature(living=[1, 0, 0], place=[0, 1, 0], pronoun=[0, 0, 1])  # (6, 3)
 figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, features, follow="it")
 
 # %% [markdown]
-# What pictures and formulas write in capital letters, X, W_Q and Q, is x, w_q and q in code. Each number of Q is the dot product of
-# a row of X and a column of W_Q; K and V are made in the same way. Follow the framed row of *it*. Its only 1 stands under
+# What pictures and formulas write in capital letters, X, W_Q and Q, is from here on x, w_q and q in code. Each number of Q is the dot
+# product of a row of X and a column of W_Q; K and V are made in the same way. Follow the framed row of *it*. Its only 1 stands under
 # *pronoun*, so its query is the row *pronoun* of the first matrix, [8, 0]. No other row of X has any part in it: a projection sees
 # one token at a time. With the key [1, 0] of *animal*, the query of *it* scores 8.
 
@@ -105,8 +105,8 @@ figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, featur
 #
 # @answer
 #
-# **B.** Score (i, j) is (x_i w) · (x_j w), and a dot product does not care about the order of its two vectors. No token could look
-# for another without the other looking back just as strongly. But a pronoun needs its noun; the noun does not need the pronoun.
+# **B.** Score (i, j) is (x_i w) · (x_j w), and a dot product does not care about the order of its two vectors. No token could score
+# another high without the other scoring it just as high. But a pronoun needs its noun; the noun does not need the pronoun.
 #
 # @wrong
 #
@@ -124,8 +124,8 @@ figures.scaled_dot_product_attention.token_scores(both, words)
 # On the left queries and keys both come from w_k, and *it* fits itself best. On the right *it* scores 8 with both nouns, and the
 # nouns do not ask back. With a matrix of its own, a query can ask for something that the token itself is not.
 #
-# Why a third matrix, for values? *It* asked for a noun and found one. News is that *animal* is *living*. The value passes on this,
-# and not all of x.
+# Why a third matrix, for values? *It* asked for a noun, so that *animal* is one is no news. That it is *living* is, and the value
+# passes on just that.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -409,7 +409,8 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 # Did attention understand the sentence? No. We wrote the answer into the matrices: `find` says that what is tired is living, and
 # that what is wide is a place. Attention only brought together what stood in different tokens. Training has to find such matrices,
 # and it can: in a trained translation model, attention from *it* moves between these two nouns in the same way (Uszkoreit 2017,
-# "Transformer: A Novel Neural Network Architecture for Language Understanding").
+# "Transformer: A Novel Neural Network Architecture for Language Understanding"). It reads to the right, too; a model that
+# writes (lesson 06) cannot.
 
 # %% [markdown]
 # ## Further: what real matrices look like

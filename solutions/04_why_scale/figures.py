@@ -43,7 +43,7 @@ def strip(softmax: Callable[[Array], Array]) -> None:
     for ax, d_k, row in zip(axes, widths, rows, strict=True):
         _weights(ax, row, "unscaled", f"d_k = {d_k}")
     axes[0].set_ylabel("weight, unscaled")
-    fig.suptitle("The longer the vectors, the fewer keys get any weight", fontsize=12)
+    fig.suptitle("The more numbers in a vector, the fewer keys get any weight", fontsize=12)
     tops = ", ".join(f"{row.max():.2f} at d_k {d_k}" for d_k, row in zip(widths, rows, strict=True))
     show(fig, alt=f"Bar charts of one query's unscaled weights over eight keys; the largest weight is {tops}.")
 
@@ -122,26 +122,30 @@ def curves(
 
 
 def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
-    """The mean and the median over rows of what reaches the query, for each scale: name -> (widths, rows)."""
+    """The mean and the median over rows of what reaches the query, for each scale: name -> (widths, rows). A band beside the
+    median reaches from the 10th percentile of the rows to the 90th."""
     fig, axes = panels(2, width=8.8, height=3.6)
     said = []
-    for ax, what, of in zip(axes, ("mean", "median"), (np.mean, np.median), strict=True):
+    for ax, what, of in zip(axes, ("Mean", "Median and the middle 80 %"), (np.mean, np.median), strict=True):
         ends = []
         for name, numbers in reached.items():
             colour, marker = _STYLES[name]
             line = of(numbers, axis=1)
             ax.loglog(widths, line, marker=marker, markersize=4.5, color=colour, label=name)
             ends.append(f"{name} {line[-1]:.2g}")
-        ax.set(xlabel="d_k", ylabel="norm of ∂p/∂q", title=f"{what.capitalize()} over {numbers.shape[1]:,} rows")
-        said.append(f"{what} at {widths[-1]}: {', '.join(ends)}")
+        ax.set(xlabel="d_k", ylabel="norm of ∂p/∂q", title=f"{what} of {numbers.shape[1]:,} rows")
+        said.append(f"{what.split()[0].lower()} at {widths[-1]}: {', '.join(ends)}")
     low, high = min(ax.get_ylim()[0] for ax in axes), max(ax.get_ylim()[1] for ax in axes)
     for ax in axes:
         ax.set_ylim(low, high)
         ax.set_xticks(widths, [str(d_k) for d_k in widths])
         ax.minorticks_off()
-        ax.tick_params(axis="y", labelsize=12)  # exponents are smaller than what they stand at
+        ax.tick_params(axis="y", labelsize=10)  # exponents are smaller than what they stand at
+    for name, numbers in reached.items():
+        lowest, highest = np.percentile(numbers, [10, 90], axis=1)
+        axes[1].fill_between(widths, np.maximum(lowest, low), highest, color=_STYLES[name][0], alpha=0.15, lw=0)
     axes[0].legend(frameon=False, loc="lower left")
-    fig.suptitle("Only √d_k keeps the gradient the same at every width", fontsize=12)
+    fig.suptitle("Of the three, √d_k alone keeps the gradients the same", fontsize=12)
     show(
         fig,
         alt="Two panels on logarithmic axes: the norm of ∂p/∂q against d_k for three scales. " + "; ".join(said) + ".",

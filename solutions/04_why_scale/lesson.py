@@ -6,7 +6,7 @@
 # **Before this lesson:** variance and standard deviation, the chain rule for partial derivatives; lesson 02 (softmax)
 # and lesson 03 (scaled dot-product attention).
 #
-# Every attention so far divided the scores by √d_k. The paper gives its reason in one sentence:
+# Since lesson 01 we have divided the scores by √d_k. The paper gives its reason in one sentence:
 #
 # > We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function
 # > into regions where it has extremely small gradients.
@@ -29,7 +29,7 @@ def softmax(scores):
 
 # %% [markdown]
 # Here a random query meets eight random keys, and the dot products go into softmax unscaled. From panel to panel the
-# vectors get longer. There is no reason to prefer one random key to another, and yet fewer and fewer get any weight.
+# vectors get more numbers. There is no reason to prefer one random key to another, and yet fewer and fewer get any weight.
 
 # %% role="demo"
 figures.why_scale.strip(softmax)
@@ -166,7 +166,7 @@ if passed(row_entropy):
 # \frac{\partial p}{\partial q} = J \cdot \frac{\partial s}{\partial q}$$
 #
 # The first factor is the **Jacobian** of softmax, the matrix of all its derivatives: entry (i, j) is ∂p_i/∂s_j. A score
-# that rises lifts its own weight at the rate p_i(1 − p_i), and takes p_i p_j from each of the others:
+# that rises lifts its own weight at the rate p_i(1 − p_i), and takes p_i p_j from each other weight j (lesson 02, Further):
 #
 # $$J = \operatorname{diag}(p) - p\,p^\top$$
 
@@ -228,7 +228,7 @@ check(query_gradient_norm)
 #
 # @wrong
 #
-# "d_k, because nothing saturates there" forgets ∂s/∂q: a key of 4096 numbers has a length near 64, and 64/4096 is only 1/64.
+# "d_k, because nothing saturates there" forgets ∂s/∂q: the arrow of a key of 4096 numbers is about 64 long, and 64/4096 is only 1/64.
 # "No division comes last in both" expects mean and median to agree, as they do only where rows are alike.
 
 # %% [markdown]
@@ -252,6 +252,8 @@ if passed(query_gradient_norm):
     median = {name: np.median(norms, axis=1) for name, norms in reached.items()}
     assert 0.25 < min(median["divided by √d_k"]) and max(mean["divided by √d_k"]) < 0.35
     share = (reached["unscaled"] > 0.3).mean(axis=1)
+    spread = {name: np.divide(*np.percentile(norms[2], [90, 10])) for name, norms in reached.items()}  # at d_k = 64
+    assert spread["unscaled"] > 100 > 2 > spread["divided by √d_k"]
     assert 1 < min(mean["unscaled"][1:]) and max(mean["unscaled"]) < 2
     assert median["unscaled"][-1] < 1e-6 and mean["divided by d_k"][-1] < 0.005
     figures.why_scale.means_and_medians(some_widths, reached)
@@ -262,11 +264,14 @@ if passed(query_gradient_norm):
 #   {{ mean["divided by d_k"][-1]:.4f }}.
 # - **Unscaled:** the median falls to {{ median["unscaled"][-1]:.0e }}, while the mean levels off between 1 and 2. Ever
 #   fewer rows make up this mean: the norm exceeds 0.3 in {{ 100 * share[1]:.0f; it > 75 }} % of them at d_k = 16,
-#   in {{ 100 * share[-1]:.0f; it < 20 }} % at 4096. So "extremely small gradients" is half the story: a few rows pass
-#   far too much.
+#   in {{ 100 * share[-1]:.0f; it < 20 }} % at 4096. So "extremely small gradients" is half the story.
+#
+# The other half is the band. At d_k = 64 the typical unscaled row passes enough. But one row in ten passes
+# {{ spread["unscaled"]:.0f; it > 100 }} times as much as another in ten (with √d_k, {{ spread["divided by √d_k"]:.1f; it < 2 }}
+# times).
 #
 # Why the root? It keeps the spread of the scores the same at every width, and so J. In ∂s/∂q, the second factor, it
-# divides out the length of the keys, which grows like √d_k. All this is *before training*.
+# divides out the length of a key's arrow, which grows like √d_k. All this is *before training*.
 #
 # ## What training makes of the start
 #
@@ -277,8 +282,8 @@ if passed(query_gradient_norm):
 #
 # Training begins with random w_q and w_k, the **initialization**. Each step moves them a little against the gradient of
 # the loss, and the **learning rate** sets how far. An **optimizer** is a rule for such steps. Plain **gradient
-# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own
-# recent size, so multiplying all gradients by ten changes nothing.
+# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each number of a gradient by its own
+# recent size, so multiplying all gradients by ten changes next to nothing.
 #
 # We compare four starts. The fourth has no scale. Its initial w_q and w_k are smaller instead, so that its scores, too,
 # begin with a standard deviation of 1.
@@ -342,8 +347,8 @@ def train_heads(scale: float, gain: float, d_k: int, rates: np.ndarray, optimize
 # @answer
 #
 # **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. A
-# smaller initialization keeps rows from saturating as a scale does. In the unscaled head some rows' gradients are a
-# thousand times those of others, and no learning rate suits both.
+# smaller initialization keeps rows from saturating as a scale does. In the unscaled head the rows' gradients differ
+# too much, as the band showed, and no learning rate suits all.
 #
 # @wrong
 #
@@ -393,10 +398,9 @@ assert max(alike) < 1.5 and min(alike) > 0.7
 #   scores begin as small as divided by d_k. At d_k = 64 the loss then ends within
 #   {{ 100 * max(abs(ratio - 1) for ratio in as_small):.0f; it < 30 }} % of that of d_k.
 #
-# So √d_k sets the **start**: scores with a variance of 1 at initialization, whatever the width. What training makes of
-# it depends on the optimizer and on the width. **μP**, a recipe for carrying settings from narrow models to wide ones,
-# divides by d_k (Yang et al. 2022, section 4). Its authors' reason: training correlates queries with keys, and then
-# dot products grow like d_k. Most models keep √d_k, the same start at every width.
+# So what matters is that scores do not **start** large. √d_k guarantees that at every width, and most models keep it. Something
+# smaller often works as well, and worked better here. **μP**, a recipe for carrying settings from narrow models to wide ones,
+# divides by d_k, because training correlates queries with keys, and then dot products grow like d_k (Yang et al. 2022, section 4).
 
 # %% [markdown]
 # ## Further: the Jacobian on its own
@@ -498,9 +502,9 @@ figures.why_scale.side_by_side(maps)
 #
 # - Dot products of vectors with independent components have a standard deviation of √d_k, because variances add up.
 #   Dividing by √d_k brings it back to 1 at every width.
-# - With large scores softmax saturates before anything is learned, and in wide heads the typical row passes next to no gradient. A
-#   few rows pass far too much, so look at the mean *and* the median.
-# - The scale sets the *start*: scores with a variance of 1 at initialization. A smaller initialization can do the same
+# - With large scores softmax saturates before anything is learned. Some rows then pass hundreds of times the gradient of
+#   others, and in very wide heads the typical row passes next to none. So look at the spread, and not at a mean alone.
+# - What matters is that scores do not *start* large. √d_k guarantees it at every width; a smaller initialization can do the same
 #   work, and μP divides by d_k.
 # - Measure nearer to what learns: at the query, not at the scores.
 #

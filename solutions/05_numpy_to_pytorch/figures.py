@@ -123,7 +123,7 @@ def number_graph(numbers: Mapping[str, Any]) -> None:
     ax.text(3.75, 0.14, "values →", color=COLOURS["grey"], ha="right", va="center", fontsize=10)
     ax.text(3.75, 0.0, "← gradients", color=COLOURS["blue"], ha="right", va="center", fontsize=10, fontweight="bold")
     ax.set(xlim=(-1.6, 3.8), ylim=(-0.2, 1.2))
-    ax.set_title("What arrives at a by two ways is added")
+    ax.set_title("Gradients from two paths add up")
     said = ", ".join(
         f"{name} with value {number.value:g} and gradient {number.grad:g}" for name, number in numbers.items()
     )

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 · From NumPy to PyTorch: the same numbers, with gradients
 #
-# **How do the projections learn, and how do we know that nothing else changed?**
+# **How do the projections learn, and how do we know that the numbers are still right?**
 #
 # **Before this lesson:** Python classes, partial derivatives and the chain rule; lesson 03 (attention and its
 # projections), lesson 04 (learning rate).
@@ -25,28 +25,22 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
-# %% role="demo" tags=["hide-input"]
-figures.machine.draw(
-    lit=("tokens", "query", "key", "value"),
-    title="From now on W$_q$, W$_k$ and W$_v$ learn",
-)
-
 # %% [markdown]
 # ## A graph behind the numbers
 #
 # A **tensor** is PyTorch's array. Shapes, indices and `@` work mostly as in NumPy, and `t.mT` swaps the last two axes.
-# What is new is its memory. A tensor that *requires grad* remembers how it was made: every operation notes which tensors
+# What is new is that it can remember. A tensor that *requires grad* remembers how it was made: every operation notes which tensors
 # went in. The notes form the **computational graph**. Computing the numbers is the **forward pass**. The **backward
 # pass**, `backward()`, walks through the graph from its end to its beginning and applies the chain rule at each step.
 #
-# The class below does this for plain numbers. Each result notes what it was made from, and beside each part the
-# derivative. A product y = a · b notes b beside a, since ∂y/∂a = b, and a beside b. A sum notes 1 beside both. A quotient
-# y = a / b notes 1/b beside a, and −a/b² = −y/b beside b.
+# The class below does this for plain numbers. Each result stores what it was made from and, with each part, its own
+# derivative by that part. A product y = a · b stores (a, b) and (b, a), since ∂y/∂a = b. A sum stores 1 with both. A quotient
+# y = a / b stores 1/b with a, and −a/b² = −y/b with b.
 
 # %% [markdown]
 # @predict
 #
-# What does y = exp(a) note beside a?
+# What does y = exp(a) store with a?
 #
 # @answer
 #
@@ -59,7 +53,7 @@ figures.machine.draw(
 # %% [markdown]
 # `backward` first puts the numbers into **topological order**, each one after those it was made from. Then it goes
 # through them once, from the last to the first, and passes on the gradient times each derivative. What arrives at a
-# number by several ways is *added*, and thanks to the order all of it has arrived before it is passed on.
+# number by several paths is *added*, and thanks to the order all of it has arrived before it is passed on.
 
 # %% role="given"
 class Number:
@@ -98,8 +92,8 @@ class Number:
                 arriving[part] = arriving.get(part, 0.0) + arriving[number] * derivative
 
 # %% [markdown]
-# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class noted, and in blue the gradients
-# that came back. On each edge stands the derivative by which the gradient is multiplied.
+# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class stored, and in blue the gradients
+# that came back. Each edge shows the factor by which the gradient is multiplied.
 
 # %% role="demo"
 a, b = Number(3.0), Number(2.0)
@@ -110,7 +104,7 @@ assert (a.grad, b.grad, c.grad) == (12, 9, 3)
 figures.numpy_to_pytorch.number_graph({"a": a, "b": b, "c = a · b": c, "y = c · a": y})
 
 # %% [markdown]
-# The number a went into y in two ways, and a gradient of 6 comes back by each. Their sum is 12, the derivative of a²b.
+# The number a enters y by two paths, and each brings back a gradient of 6. Their sum is 12, the derivative of a²b.
 
 # %% [markdown]
 # @predict
@@ -119,7 +113,7 @@ figures.numpy_to_pytorch.number_graph({"a": a, "b": b, "c = a · b": c, "y = c �
 #
 # @answer
 #
-# **6**, then **12**. A gradient of 3 arrives by each of the two ways, and their sum is 6. The second run makes a new
+# **6**, then **12**. A gradient of 3 arrives by each of the two paths, and their sum is 6. The second run makes a new
 # product, but a is the same number, and `number.grad +=` adds the new gradient to the old one.
 #
 # @wrong
@@ -135,7 +129,7 @@ for _ in range(2):
     print("by hand:", a.grad, "  PyTorch:", t.grad.item())
 
 # %% [markdown]
-# PyTorch adds, too. So every training loop clears the old gradients before it computes new ones, by
+# PyTorch adds, too. So a training loop clears the old gradients before it computes new ones, by
 # `optimizer.zero_grad()`.
 #
 # ## Attention, differentiated
@@ -276,9 +270,9 @@ for name, parameter in Home().named_parameters():
 # The plain tensor is missing, although it was assigned to `self`: no optimizer will move it, and `.double()` or
 # `.to(device)` will not convert or move it.
 #
-# The projections of attention are `nn.Linear` layers. Two things about them surprise nearly everyone. By default they
+# The projections of attention are `nn.Linear` layers. Two things about them are easy to miss. By default they
 # add a bias, which the paper's projections do not have (Vaswani et al. 2017, section 3.2.2), so we write `bias=False`.
-# And their weight is stored transposed: `nn.Linear(3, 2)` takes three numbers to two, and its weight has shape (2, 3).
+# And their weight is stored transposed: `nn.Linear(3, 2)` turns three numbers into two, and its weight has shape (2, 3).
 # The layer computes x @ weightᵀ.
 
 # %% [markdown]
@@ -438,12 +432,12 @@ if passed(SelfAttention):
 #
 # - The result is what `module(x)` returns; where that is a tuple, its first entry.
 # - No gradient comes back: *whatever* loss is computed from the result, autograd gives None, or exactly 0 everywhere. A single
-#   loss may mislead. For `result.sum()` a layer with a softmax at its end gets rounding at most, since the sum is always 1. Other
-#   losses do reach it, so its parameters are not in the set.
+#   loss may mislead. Under `result.sum()` the layers before a final softmax get rounding errors at most, since each row sums to 1
+#   whatever they do. Other losses do reach them, so their parameters are not in the set.
 # - Frozen parameters (`requires_grad=False`) are in the set. The set is empty where nothing is amiss.
 # - Afterwards module and x are as they were: parameters, buffers (tensors kept untrained), `training`, and every `.grad`, that of x, too.
 #
-# The check brings modules of its own.
+# Two tools: `copy.deepcopy(module)`, and `torch.autograd.grad(loss, tensors, allow_unused=True)`, which touches no `.grad`.
 
 # %% role="exercise" exercise="parameters_without_gradient"
 def parameters_without_gradient(module: nn.Module, x: Tensor) -> set[str]:
@@ -452,7 +446,7 @@ def parameters_without_gradient(module: nn.Module, x: Tensor) -> set[str]:
     x: (B, T, d). The module's result is a tensor, or the first entry of a tuple.
     """
     # region solution
-    copied = copy.deepcopy(module)  # its gradients, its buffers and its modes are nobody's
+    copied = copy.deepcopy(module)  # nothing done to the copy reaches the original
     parameters = dict(copied.named_parameters())
     trainable = {name: p for name, p in parameters.items() if p.requires_grad}
     silent = set(parameters)

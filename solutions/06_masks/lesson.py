@@ -135,9 +135,16 @@ if passed(causal_mask):
 figures.masks.who_may_look(["The", "cat", "sat", "<pad>", "<pad>"])
 
 # %% [markdown]
-# On the right a query may see a key only where *both* rules allow it, which is `causal & real` for boolean masks. The
-# last two rows belong to `<pad>` queries, and these still see the real tokens. That is fine: a training loss leaves
-# their outputs out.
+# On the right a query may see a key only where *both* rules allow it, which is `causal & real`: (T, T) & (B, 1, T) broadcasts
+# to (B, T, T). The last two rows belong to `<pad>` queries, and these still see the real tokens. That is fine: a training loss
+# leaves their outputs out. But the outputs of real tokens must not depend on how much was filled up, and without a mask they do:
+
+# %% role="demo" tags=["nbval-check-output"]
+sentence, padded = torch.randn(3, 4), torch.zeros(5, 4)  # here <pad> is a vector of zeros
+padded[:3] = sentence
+alone, filled = (plain_attention(tokens, tokens, tokens)[0][:3] for tokens in (sentence, padded))
+print("two <pad> move the outputs of the real tokens by", [round(by, 3) for by in (filled - alone).abs().amax(dim=-1).tolist()])
+assert ((filled - alone).abs().amax(dim=-1) > 0).all()
 
 # %% [markdown]
 # @exercise padding_mask
@@ -207,7 +214,7 @@ print("… / their sum, the hidden score being 200:", far / far.sum())
 # The first row sums to only {{ cut.sum():.3f }}, so the output comes out too small. In the third row the hidden key
 # still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree. But where the hidden score is far
 # above the others, as in the last line, the visible weights are rounded to 0 *before* the division, and 0/0 gives NaN
-# ("not a number"). So the mask acts on the scores, before softmax, and not on the weights after it.
+# ("not a number"). So the mask acts on the scores, before softmax. To mask the weights afterward is no substitute.
 
 # %% role="demo"
 figures.masks.masking_steps(["The", "cat", "sat", "on"])
@@ -215,8 +222,9 @@ figures.masks.masking_steps(["The", "cat", "sat", "on"])
 # %% [markdown]
 # ## A row with nothing to see
 #
-# A few rows have no visible key: those of an empty sentence, or, under a causal mask, of `<pad>` queries on the *left*. What does
-# softmax make of them? *The Annotated Transformer* (Rush 2018) and much later code fill hidden scores with −1e9 instead of −∞.
+# A few rows have no visible key: all rows of an empty sentence, and, where a batch is padded on the *left*, the `<pad>` rows under
+# a causal mask. What does softmax make of them? *The Annotated Transformer* (Rush 2018) and much later code fill hidden scores
+# with −1e9 instead of −∞.
 
 # %% [markdown]
 # @predict
@@ -249,8 +257,8 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 # NaN is the worse of the two results, because it spreads: NaN times anything is NaN, even NaN times 0. One empty row can
 # turn a whole projection into NaN in a single step of training.
 #
-# Does it help to replace NaN weights by 0? The output is right then. But the gradient can still be NaN: on the way back, softmax
-# multiplies by the NaN that it computed. The check looks at both.
+# Replacing NaN weights by 0 repairs the output, but not always the gradient: in the backward pass, softmax multiplies by the NaN
+# that it computed. The check looks at both.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -342,8 +350,8 @@ for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
 # - x is float64, with 2 to 64 tokens. Differences up to 1e-9 are rounding, and no leak.
 # - You may call `attention` 2,000 times; the same input gives the same output. Change neither `x` nor what `attention`
 #   returns.
-# - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large
-#   changes, which no gradient sees (try some whose largest entry is near 10) or in some directions.
+# - A leak may be small, come from only a few tokens, reach only a few outputs, or show only for changes in some directions. It
+#   may also show only for large changes (largest entry near 10), which a gradient would miss.
 #
 # The check tries your test on causal attentions and on leaky ones.
 
@@ -516,11 +524,10 @@ for hide in HIDE:
                 assert nans >= 128 and losses[1] == losses[-1]  # from the second step on nothing changes
 
 # %% [markdown]
-# The cell asserts this for six seeds each. Three of the four layers are ruined within two steps: where scores were
-# filled, first w_v, then w_q and w_k. From then on
-# `nan_to_num` turns their outputs into 0, and the loss is finite and constant, so nothing reports an
-# error. So the check of `masked_attention` asks for finite gradients, and
-# not for a certain spelling.
+# The cell asserts this for six seeds each. Three of the four layers are ruined within two steps (scores filled and the
+# output repaired: first w_v, then w_q and w_k). From then on `nan_to_num` turns their outputs into 0, and the loss
+# is finite and constant, so nothing reports an error. So the check of `masked_attention` asks for finite gradients, and not for
+# a certain spelling.
 
 # %% [markdown]
 # ## Further: three languages for one mask

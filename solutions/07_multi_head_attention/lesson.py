@@ -8,7 +8,7 @@
 #
 # "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which
 # noun it stands for (*animal*), and what is said about it (*tired*). A row of attention weights can put half of its weight on each of
-# the two. But what comes back is one mean of their values, and a mean does not say which part of it came from which word.
+# the two. But what comes back is one mean of their values, and an even mean does not say which part of it came from which word.
 #
 # The Transformer (Vaswani et al. 2017) has a simple answer: ask several times. Several attentions run side by side, each with
 # projections of its own. Each of them is called a **head**, and all of them together are **multi-head attention**.
@@ -161,8 +161,8 @@ print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), 
 # shape, so no error message tells them apart.
 
 # %% [markdown]
-# `transpose` changes the order in which numbers are read. `view` regroups them in memory order. Where the axes do not follow it (the
-# tensor is not **contiguous**), as after a transpose, `view` cannot join them, and raises an error. `reshape` copies there.
+# `transpose` moves nothing in memory; it only changes the order in which numbers are read. Afterward reading order and memory order
+# differ: the tensor is no longer **contiguous**. `view` cannot join such axes and raises an error; `reshape` makes a copy.
 
 # %% [markdown]
 # @exercise split_heads
@@ -191,7 +191,7 @@ check(split_heads)
 
 # %% [markdown]
 # Where do the numbers go? Let number j of token i be 10·i + j. The figure compares your split with a single `view` into the final
-# shape, without a transpose. A published implementation used that for two years (hyunwoongko/transformer#4).
+# shape, without a transpose. A published implementation split heads this way for two years (hyunwoongko/transformer#4).
 
 # %% role="payoff" exercise="split_heads"
 if passed(split_heads):
@@ -227,9 +227,9 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 check(merge_heads)
 
 # %% [markdown]
-# Now your two functions replace the separate heads from above. Both ways have to agree.
+# Now your two functions replace the separate heads from above, in the folded cell. Both ways have to agree.
 
-# %% role="payoff" exercise="merge_heads"
+# %% role="payoff" exercise="merge_heads" tags=["hide-input"]
 if passed(merge_heads) and passed(split_heads):
     q, k, v = (split_heads((x @ torch.cat(list(small), dim=-1))[None], num_heads) for small in (w_q, w_k, w_v))
     weights = torch.softmax(q @ k.mT / math.sqrt(d_head), dim=-1)
@@ -255,7 +255,7 @@ print(counts)
 assert all(count == 4 * (64 * 64 + 64) for count in counts.values())
 
 # %% [markdown]
-# Is your split or merge not finished? `spare_split` and `spare_merge` of the folded cell do the same; you need not open it.
+# If your split or merge is not finished: `spare_split` and `spare_merge` of the folded cell do the same.
 
 # %% role="given" tags=["hide-input"]
 def spare_split(x, num_heads):
@@ -276,8 +276,8 @@ def spare_merge(x):
 #
 # Queries are made from `query`, keys from `key`, values from `value`. `mask` is boolean, **True where attention is allowed**, and
 # broadcasts to (B, num_heads, T_q, T_k); None allows everything. (A padding mask (B, 1, T_k) as in lesson 06 needs one more axis,
-# `mask[:, None]`, before it is passed.) You may assume that no query has all its keys hidden. A d_model that num_heads does not divide
-# raises ValueError. From scratch: without `F.scaled_dot_product_attention` or similar functions.
+# `mask[:, None]`, before it is passed.) You may assume that each query sees a key. A d_model that num_heads does not divide raises
+# ValueError. From scratch: without `F.scaled_dot_product_attention` or similar functions.
 
 # %% role="exercise" exercise="MultiHeadAttention"
 class MultiHeadAttention(nn.Module):
@@ -411,8 +411,8 @@ def tested(model):
 #
 # @wrong
 #
-# A would come from two equal weights: the model could only choose one of the two letters at random. C needs to know which letter is
-# whose, but one head projects both friends alike and adds them up.
+# A would come from two equal weights: the model could only choose one of the two letters at random. C is possible by a trick: unequal
+# weights mark whose letter is whose. But our *linear* layer reads only the heavier one.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -428,7 +428,7 @@ if passed(MultiHeadAttention):
 # Nobody told the heads which question is theirs. From each of 25 starts they divided the friends between them. So *it* can ask one
 # head for *animal* and another for *tired*.
 #
-# In large models the work is rarely divided so neatly: many heads can be removed with little loss (Michel et al. 2019, section 3).
+# In large models many heads can be removed with little loss (Michel et al. 2019, section 3), so not every head finds work of its own.
 #
 # ## Break it on purpose: a merge without its transpose
 #

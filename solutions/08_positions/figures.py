@@ -40,13 +40,14 @@ def two_orders(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
     )
 
 
-def sinusoids(table: Any, products: Any) -> None:
-    """The sines and the cosines of a table of positions, and the dot products of its encodings over their distance."""
-    table, products = _numpy(table), _numpy(products)
-    fig, (sines, cosines, right) = panels(3, width=8.6, height=3.8, ratios=(1, 1.22, 1.25))
+def sinusoids(table: Any, published: Any, products: Any) -> None:
+    """The sines of two tables of positions, the right one and the published one, and the dot products of the right one's encodings over
+    their distance."""
+    table, published, products = _numpy(table), _numpy(published), _numpy(products)
+    fig, (sines, doubled, right) = panels(3, width=8.6, height=3.8, ratios=(1, 1.22, 1.25))
     for ax, columns, title in (
-        (sines, table[:, ::2], "Sines (columns 0, 2, …)"),
-        (cosines, table[:, 1::2], "Cosines (1, 3, …)"),
+        (sines, table[:, ::2], "Your sines (columns 0, 2, …)"),
+        (doubled, published[:, ::2], "The published code's"),
     ):
         matrix(
             columns,
@@ -64,12 +65,12 @@ def sinusoids(table: Any, products: Any) -> None:
         line = products[position, position:]
         apart = max(apart, float(np.abs(line - products[0, : len(line)]).max()))
         right.plot(line, style, color=COLOURS[colour], label=f"from position {position}")
-    right.set(xlabel="distance", ylabel="dot product", title="From anywhere, one curve")
+    right.set(xlabel="distance", ylabel="dot product", title="The same curve from every start")
     right.legend(frameon=False)
     show(
         fig,
-        alt="Two heat maps, sines and cosines: fast stripes in the first pairs and none in the last; at position 0 all sines "
-        "are 0 and all cosines 1. Right: dot products with encodings further on, from positions 0, 15, 30; equal within "
+        alt="Two heat maps of sines: fast stripes in the first pairs and none in the last; in the published code the stripes end "
+        "after half as many pairs. Right: dot products with encodings further on, from positions 0, 15, 30; equal within "
         f"{apart:.0e}.",
     )
 
@@ -114,7 +115,7 @@ def hands(starts: Sequence[int], step: int, frequencies: Sequence[float]) -> Non
     """The hands of some positions and where they are `step` positions later: one column for each pair, one row for each start."""
     fig, axes = panels(len(starts) * len(frequencies), width=7.6, height=5.1, columns=len(frequencies))
     fig.suptitle(
-        f"{step} positions on, each hand has turned by an angle of its own, wherever it started", fontsize=11.5
+        f"{step} positions later, each hand has turned by its own angle, wherever it started", fontsize=11.5
     )
     for row, start in enumerate(starts):
         for pair, omega in enumerate(frequencies):
@@ -276,5 +277,5 @@ def extrapolation(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guess
         ax.set(xscale="log", xlim=(2, 205), ylim=(0, 1.12), ylabel="right answers", title=task)
         ax.set_xticks([2, 4, 8, 16, 32, 64, 128], ["2", "4", "8", "16", "32", "64", "128"])
         ax.minorticks_off()
-    axes[-1].set_xlabel("position (doubles from mark to mark)")
+    axes[-1].set_xlabel("position (logarithmic)")
     show(fig, alt=f"Share of right answers against position, trained on positions below {trained}. {'; '.join(said)}.")

@@ -6,12 +6,12 @@
 # **Before this lesson:** self-attention in torch (lesson 05), heads (lesson 07), sine and cosine as the coordinates of a point on a
 # circle, `nn.Embedding`.
 #
-# "Dog bites man" is not news; "man bites dog" is. The words are the same, and only their order differs. Attention cannot
-# tell the two sentences apart, and in a minute you will see why.
+# "Dog bites man" is not news; "man bites dog" is. The words are the same, and only their order differs. Attention without a
+# mask cannot tell the two sentences apart, and in a minute you will see why.
 #
 # What tells a model where each token stands is called a **positional encoding**. You build two: the sinusoidal encoding of the
 # first Transformer, and RoPE, which most open language models use today. The second follows from a property of the
-# first, and you find that property yourself.
+# first, and you prove that property by building it.
 
 # %% role="given"
 import math
@@ -66,7 +66,8 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 # %% [markdown]
 # The rows keep the order of the sentence; the columns have the same order in both pictures. How much weight one word gives to
 # another does not depend on where they stand. Without a mask, attention is **permutation-equivariant**: reordering its input
-# only reorders its output. To attention, a sentence is a bag of words.
+# only reorders its output. To such attention, a sentence is a bag of words. (A causal mask lets
+# some order in, since each word sees another past: far from enough.)
 #
 # ## Learned: a vector for each position
 #
@@ -85,10 +86,10 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 #
 # $$PE(p, 2i) = \sin(p\,\omega_i) \qquad PE(p, 2i+1) = \cos(p\,\omega_i) \qquad \omega_i = 10000^{-2i/d_{model}}$$
 #
-# Think of each pair as the hand of a clock. The table stores (sin, cos). Drawn as the point (cos, sin), the pair is a hand of
-# length 1, and from each position to the next it turns by the angle $\omega_i$, the pair's **frequency**. The first hand
-# turns by 1 radian a position, and each further hand turns more slowly. Together they tell the time: the fast hands say
-# exactly where a token is among its neighbors, the slow ones roughly where it is in the text.
+# Think of each pair as the hand of a clock. The table stores the sine first; as a point, the cosine is the horizontal number:
+# (cos, sin). Drawn like this, the pair is a hand of length 1, and from each position to the next it turns by the angle $\omega_i$,
+# the pair's **frequency**. The first hand turns by 1 radian per position, and each further hand turns more slowly. Together they tell
+# the time: the fast hands say exactly where a token is among its neighbors, the slow ones roughly where it is in the text.
 #
 # The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
 # code; others double the exponent, too (jadore801120/attention-is-all-you-need-pytorch#32):
@@ -157,8 +158,8 @@ check(sinusoidal_positions)
 
 # %% [markdown]
 # The published code raises nothing, and models train with it. What is lost? At d_model = 512 we count the columns
-# that hardly change over 50 positions (a standard deviation below 0.01). Then we look at a table of yours, fast hands on the
-# left, slow ones on the right.
+# that hardly change over 50 positions (a standard deviation below 0.01). Then we draw the sines of both, fast hands on the left,
+# slow ones on the right.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
@@ -167,7 +168,7 @@ if passed(sinusoidal_positions):
     print("nearly constant columns of 512:", constant)
     rows = sinusoidal_positions(60, 64).double()
     products = rows @ rows.mT
-    figures.positions.sinusoids(rows, products)
+    figures.positions.sinusoids(rows, published_positions(60, 64), products)
     rises, steps = int((products[0].diff() > 0).sum()), len(rows) - 1
     assert constant["published code"] > 1.9 * constant["your function"]
 
@@ -181,10 +182,10 @@ if passed(sinusoidal_positions):
 #
 # ## A step is a rotation
 #
-# The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
-# function of $PE_{pos}$" (section 3.5). So there should be *one* matrix that moves every encoding by k positions, from 3 to 3 + k
-# as well as from 4,000 to 4,000 + k. A head's projections could hold part of it, and so look k places back from
-# anywhere. Here are the hands of three pairs (d_model = 6, base = 30), before and after a step of three positions:
+# The paper gives two reasons for its sines. That they may reach beyond the trained length is tested in the last further part. The
+# other: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear function of $PE_{pos}$" (section 3.5). So there should
+# be *one* matrix that moves every encoding by k positions, from 3 to 3 + k as well as from 4,000 to 4,000 + k. Here are the hands of
+# three pairs (d_model = 6, base = 30), before and after a step of three positions:
 
 # %% role="demo"
 figures.positions.hands(starts=(1, 5), step=3, frequencies=[30 ** (-2 * i / 6) for i in range(3)])
@@ -226,7 +227,7 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
     table, five_on = sinusoidal_positions(4006, 8).double(), shift_matrix(8, 5).double()
     for p in (3, 4000):
         print(f"PE({p}) moved by 5, against PE({p + 5}): off by {(five_on @ table[p] - table[p + 5]).abs().max():.4f}")
-    print("the transposed matrix turns back:", torch.allclose(five_on.T @ five_on, torch.eye(8).double(), atol=1e-6))
+    print("its transpose is its inverse:", torch.allclose(five_on.T @ five_on, torch.eye(8).double(), atol=1e-6))
 
 # %% [markdown]
 # A step of k positions is a **rotation**: the hand of each pair turns by its own angle kω, and no length changes.
@@ -249,7 +250,7 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
 # If a step is a rotation, why not rotate the queries and keys themselves? This is **RoPE** (*rotary position embedding*, Su et al.
 # 2021, section 3.2). It adds nothing to the tokens and leaves the values alone. In every layer and every head it takes a query's
 # numbers in pairs, and turns each pair by an angle in proportion to the position. It does the same with the keys. Here is one pair
-# of a query and the same pair of a key, with ω = 20° a position; the pale arrows show them before the turn:
+# of a query and the same pair of a key, with ω = 20° per position; the pale arrows show them before the turn:
 
 # %% role="demo"
 figures.positions.rotation(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(20))
@@ -259,10 +260,8 @@ figures.positions.rotation(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(2
 # second panel to the third, both tokens move on by two positions, and that angle stays 80°. No arrow changes its
 # length, so the dot product stays the same, too.
 #
-# In symbols, a pair (a, b) at position p becomes
-#
-# $$\begin{pmatrix} a' \\ b' \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
-# \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p\,\omega_i, \quad \omega_i = base^{-2i/d}$$
+# In symbols, pair number i, seen as the point (a, b), turns counterclockwise by $\theta = p\,\omega_i$ with
+# $\omega_i = base^{-2i/d}$. (Your `shift_matrix` has other signs: the table stores the vertical number first.)
 #
 # Let the query's pair have length r and direction α, and the key's length t and direction β. After the turn the directions
 # are α + pω and β + sω, and the dot product is
@@ -276,7 +275,8 @@ figures.positions.rotation(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(2
 # %% [markdown]
 # @exercise apply_rope
 #
-# `x` (..., T, d), `positions` (T,) integers, `base` → (..., T, d), each pair of neighbors (x[2i], x[2i+1]) rotated as above
+# `x` (..., T, d), `positions` (T,) integers, `base` → (..., T, d), each pair of neighbors (a, b) = (x[2i], x[2i+1]) turned as
+# above
 #
 # The positions may start anywhere, come in any order and repeat: a model that generates text has one token at position 37. `...` is
 # any number of leading dimensions, none included. Gradients flow to x. An odd d raises ValueError.

@@ -259,7 +259,7 @@ def token_similarity(similarity: Mapping[str, Sequence[float]]) -> None:
     for at, (name, values) in enumerate(similarity.items()):
         _line(ax, at, range(len(values)), values, label=name)
     ax.set(xlabel="untrained blocks passed", ylabel="mean cosine similarity", ylim=(0, 1.08))
-    ax.set_title("Without a residual connection, all tokens become one vector")
+    ax.set_title("Without a residual connection, all tokens point the same way")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.24, 0.9), handlelength=3)
     ends = (
         f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last"

@@ -6,7 +6,7 @@
 # **Before this lesson:** lessons 06 (the causal mask), 07 (heads) and 08 (positions),
 # `nn.Module`, and the mean and variance of a few numbers.
 #
-# The smallest GPT-2 is twelve copies of one block, one above the other; GPT-3 has ninety-six (Brown et al. 2020). Attention does not
+# The smallest GPT-2 is twelve blocks of one design, one above the other; GPT-3 has ninety-six (Brown et al. 2020). Attention does not
 # stack like that by itself. At the end of this lesson, 24 blocks whose parts simply feed one another learn nothing. What do they
 # lack?
 #
@@ -64,9 +64,9 @@ figures.causal_multi_head_attention.fused()
 
 # %% [markdown]
 # The module also has **dropout**. In every training step it sets each number to zero with probability p, and divides the others
-# by 1 − p, so that their mean stays the same (Srivastava et al. 2014, sections 4 and 10). Applied to attention weights, it now and
-# then hides the very key that a head relies on, so the model learns not to depend on a single key. Once training is
-# over, dropout has to be off.
+# by 1 − p, so that each stays the same on average (Srivastava et al. 2014, sections 4 and 10). Applied to attention weights, it now
+# and then hides the very key that a head relies on, which punishes relying on a single one. Once training is over, dropout has to be
+# off.
 #
 # Take four weights of ¼ each, and p = ½. In training each of them becomes 0 or ½, so a row sums to between 0 and
 # 2, and on average to 1. `nn.Dropout` is a module: `.train()` and `.eval()` on the module that owns it switch it on and off.
@@ -83,8 +83,8 @@ figures.causal_multi_head_attention.fused()
 # `F.scaled_dot_product_attention` and its like.
 #
 # A mask is no parameter, but should move to a GPU with its module. Such a tensor is a **buffer**: `self.register_buffer(name,
-# tensor, persistent=False)`, where `persistent=False` keeps it out of `state_dict`. It should hold only `qkv.weight`
-# and `proj.weight`.
+# tensor, persistent=False)`, where `persistent=False` keeps it out of `state_dict`. The `state_dict` should hold only
+# `qkv.weight` and `proj.weight`.
 
 # %% role="exercise" exercise="CausalMultiHeadAttention"
 class CausalMultiHeadAttention(nn.Module):
@@ -419,9 +419,9 @@ assert max(slowly[way][-1] for way in (whole, residual)) < 1.95 and min(slowly[w
 # | pre-norm (both) | in 5 of 5 | in 5 of 5 |
 #
 # So the two repairs do different work. Without residual connections these stacks do not learn. With them, normalization
-# allows at least ten times the learning rate. In the run above, with "residual only" at 0.003, the numbers that leave
+# makes ten times the learning rate possible. In the run above, with "residual only" at 0.003, the numbers that leave
 # the last block have a standard deviation of {{ spread["residual only"][0]:.0f; it < 10 }} at first and of
-# {{ spread["residual only"][1]:.0f; it > 100 }} five steps later; within 400 steps they became NaN. With both it is
+# {{ spread["residual only"][1]:.0f; it > 100 }} five steps later (in a longer run NaN, within 400 steps). With both it is
 # {{ spread["pre-norm (both)"][0]:.0f; it < 3 }} at first, then {{ spread["pre-norm (both)"][1]:.0f; it < 10 }}.
 #
 # Why does "norm only" fail? How alike are two tokens of a sequence after each block, before any
@@ -448,10 +448,10 @@ assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.
 
 # %% [markdown]
 # In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After 24
-# such blocks all tokens of a sequence are nearly one and the same vector, and no layer can read from it which letter stood two
-# places back. ("Plain" gets there even where each token attends to itself alone.) Dong, Cordonnier and Loukas (2021, section 2)
-# prove that attention alone, stacked, makes its tokens equal in this way. With a residual connection a token keeps its vector,
-# and layers add to it. Tokens grow more alike there, too ("residual only" reaches
+# such blocks all tokens of a sequence point nearly the same way, and no layer can read from it which letter stood two
+# places back. (In "plain" the vectors also shrink, until only the layers' biases are left, the same for every token.) Dong,
+# Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in this way. With a residual
+# connection a token keeps its vector, and layers add to it. Tokens grow more alike there, too ("residual only" reaches
 # {{ tokens["residual only"][-1]:.2f; 0.5 < it < 0.9 }}), but stay apart.
 
 # %% [markdown]
@@ -502,7 +502,7 @@ if passed(CausalMultiHeadAttention):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(250):
         ids = sequences(64)
-        logits = model(ids[:, :-1])[:, 10:]  # only what comes behind the bar can be known
+        logits = model(ids[:, :-1])[:, 10:]  # only what comes after the bar can be known
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 11:].flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -560,7 +560,7 @@ if passed(CausalMultiHeadAttention):
 # %% [markdown]
 # ## Further: after the sum, and a warm-up
 #
-# The first Transformer normalized after the sum. For readers who wonder why its training needed a warm-up.
+# The first Transformer normalized after the sum. For readers who want to see that its training needs a warm-up.
 
 # %% [markdown]
 # x = norm(x + f(x)) is called **post-norm** (Vaswani et al. 2017, section 3.1). In pre-norm a path without any normalization leads
@@ -647,7 +647,7 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 1 < 2
 # ## To discuss
 #
 # - "Norm only" has healthy gradients and learns nothing. Why? A good answer says that a gradient tells how to change the parameters,
-#   not that the input still says something: 24 untrained blocks without a residual connection have made nearly one vector of all tokens.
+#   not that the input still says something: 24 untrained blocks without a residual connection have turned all tokens nearly the same way.
 # - "Residual only" learns at a small learning rate and not at a large one. What does that say about the sentence "deep networks need
 #   normalization"? A good answer asks: at which learning rate, with which initialization, in how many runs?
 # - Why is the mask a buffer and not a parameter, and why not saved? A good answer: there is nothing to learn about it, it has to move

@@ -7,7 +7,7 @@
 # lesson 09 (the block).
 #
 # A **language model** answers one question again and again: which token comes next? Nobody labels anything for it. Every
-# text is full of such questions, and the answer to each stands right behind it.
+# text is full of such questions, and the answer to each comes right after it.
 #
 # In this lesson you write one with 430,000 parameters: its loss, its layers, its training step, and the loop with which it
 # writes. It trains for about a minute on a laptop, on the reference manual of Python. It starts with noise and ends with
@@ -41,7 +41,7 @@ figures.language_model.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 ch
 #
 # The mean of −ln p over all tokens is called **cross entropy**, and it is the loss with which language models are
 # trained. Papers often print e to the power of the loss, the **perplexity**, which is easier to picture. A
-# perplexity of 6 means: as unsure as somebody who waits for a fair die.
+# perplexity of 6 means: as unsure as before the roll of a fair die.
 #
 # Our text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and license lie
 # beside it in `solutions/shared/data`). The tokens are its single characters. Each gets a number, its *id*; all of them
@@ -99,7 +99,7 @@ for t in range(8, 14):
 #
 # @wrong
 #
-# In many rows of the table below, a few columns hold most of the probability; that speaks against A. Against C: behind
+# In many rows of the table below, a few columns hold most of the probability; that speaks against A. Against C: after
 # each space, almost any letter may begin a new word.
 
 # %% role="demo"
@@ -116,17 +116,17 @@ assert 2.2 < bigram < 2.6
 
 # %% [markdown]
 # A table of 102 · 102 numbers has cut the loss by almost half, and it sees one character back and no further.
-# (Without the added counts, *u* after *q* would have {{ alone:.2f; it > 0.9 }} instead of
+# (Without added counts, *u* after *q* would have {{ alone:.2f; it > 0.9 }} instead of
 # {{ follows[number_of["q"], number_of["u"]]:.2f; 0.5 < it < 0.8 }}.)
 #
 # ## Many questions in one pass
 #
 # A row of T characters asks T − 1 questions, each with a longer context than the one before. A causal model answers all
 # of them in one pass, because its output at a position knows nothing of later positions (lesson 06).
-# A leak in the mask would be fatal: each answer stands in the input, one place to the right.
+# A leak in the mask would be fatal: each answer is in the input, one place to the right.
 #
 # For each position the model returns one **logit** for each token of the vocabulary: a score before softmax. The
-# logits at position t are compared with the id at t + 1. This **shift** is where most wrong losses come from.
+# logits at position t are compared with the id at t + 1. This **shift** is easy to get wrong, and no error tells.
 
 # %% [markdown]
 # @exercise next_token_loss
@@ -162,7 +162,7 @@ if passed(next_token_loss):
 # %% [markdown]
 # ## The model
 #
-# Here is the whole model, and five characters on their way through it (with seven of the 102 logits each):
+# Here is the whole model, and five characters on their way through it (with seven of the 102 logits each, drawn by hand):
 
 # %% role="demo"
 figures.language_model.model_parts("If the", [number_of[c] for c in "If th"], d_model=128, vocabulary=len(characters))
@@ -173,7 +173,7 @@ figures.language_model.model_parts("If the", [number_of[c] for c in "If th"], d_
 # second table has an embedding for each position, and the two are added. Then come the blocks of lesson 09. Nothing has
 # normalized the output of the last block, so a last LayerNorm does. A linear layer leads back to the vocabulary.
 #
-# The folded cell below has a block with lesson 09's names and shapes. Yours works just as well: paste its two classes
+# The folded cell below has a block with lesson 09's names and shapes. Yours works just as well: paste your two classes
 # into a cell below this one.
 
 # %% role="given" tags=["hide-input"]
@@ -258,7 +258,7 @@ check(LanguageModel)
 
 # %% [markdown]
 # At first the model knows nothing. Its loss should be near ln 102 = 4.62, and a little above it: its random logits favor
-# some characters without reason, and being wrongly sure costs more than being unsure.
+# some characters without reason, and false certainty costs more than doubt.
 
 # %% role="payoff" exercise="LanguageModel"
 if passed(LanguageModel) and passed(next_token_loss):
@@ -304,8 +304,8 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Te
 check(train_step)
 
 # %% [markdown]
-# Before a long training, a test of two seconds finds most bugs: a model that is shown *one* batch again and again must
-# learn it by heart.
+# Before a long training, a test of two seconds finds many bugs: a model that is shown *one* batch again and again must learn
+# it by heart. (It learns a leak or a wrong shift as well.)
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step):
@@ -320,12 +320,12 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step):
 # ## Writing
 #
 # A model that writes is **autoregressive**: it predicts the next token, appends it, and reads its own text to predict the
-# one after that. It can always append the likeliest token, which is called **greedy**, or draw one from the
-# distribution. Then the **temperature** τ of lesson 02 comes in: logits are divided by τ before softmax. A small τ comes
-# close to greedy, and a large one gives unlikely tokens more room.
+# one after that. It can always append the likeliest token (**greedy**), or draw one from the distribution. Then the **temperature** τ
+# of lesson 02 comes in: logits are divided by τ before softmax. A small τ comes close to greedy, and a large one gives unlikely tokens
+# more room.
 #
-# The text may become longer than the model can read. A sample in the middle of training must not disturb it. And other
-# code also draws from torch's global generator, so a text that you want to repeat needs its own.
+# Three traps: the text may outgrow what the model can read; sampling during training must not change the model's mode; and a
+# repeatable text needs a generator of its own, since other code draws from torch's, too.
 
 # %% [markdown]
 # @exercise generate
@@ -371,8 +371,8 @@ check(generate)
 # %% [markdown]
 # ## A minute of training
 #
-# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. Your loss expects a row of
-# logits for each id and ignores the last row, so `Reader` appends zeros.
+# The model reads 64 characters, so windows have 65: the last is only an answer. Your loss expects a row of logits for it, too, and
+# ignores that row, so `Reader` appends zeros.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -431,9 +431,9 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(f"{steps:,} steps of {1000 * min(tried.values()):.0f} ms on {torch.get_num_threads()} of the threads here")
 
 # %% [markdown]
-# Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training, the **warm-up**, it rises, because
-# the step sizes of AdamW, a variant of lesson 04's Adam that also shrinks the weights, depend on running means over the past batches
-# (`betas`), and at first there are few. Then it falls to 0 along half a cosine, so that the model can settle.
+# Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training it rises (the **warm-up**): AdamW, a
+# variant of lesson 04's Adam that also shrinks the weights, divides by running means (`betas`) that at first rest on few batches.
+# Then it falls to 0 along half a cosine, so that the model can settle.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -645,7 +645,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # the place says nothing, since windows begin anywhere in the text. So all that this model can learn is what the table
 # of pairs counts. Here it ends {{ without - bigram:.3f; 0 < it < 0.15 }} nats above the table, and the same model with attention
 # is already {{ bigram - same:.3f; it > 0.2 }} nats below it. We trained both with five seeds: without attention the loss was 0.02
-# to 0.05 above the table, with attention 0.36 to 0.40 below.
+# to 0.05 above the table, with attention about 0.4 below.
 
 # %% [markdown]
 # ## Further: how far it is to GPT-2
@@ -674,7 +674,7 @@ assert total == 124_439_808
 #
 # - The loss is the mean of −ln p over the next tokens. Knowing nothing costs ln V; perplexity is e to the loss.
 # - Logits at position t are about token t + 1. A window of 65 tokens asks 64 questions.
-# - A baseline before a network. One batch, learned by heart, tests the loop.
+# - Beat a simple baseline before you trust a network. A loop that cannot learn one batch by heart has a bug.
 #
 # | what | shape |
 # |---|---|

@@ -473,7 +473,8 @@ def _roof(ax: Any, roof: Sequence[float], points: Points, run: str) -> str:
     intensity = np.geomspace(left, right, 200)
     ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2)
     ax.plot([corner, corner], [low, top / 12], color=_OTHER, linestyle=":", linewidth=1)
-    ax.text(right / 1.15, 1.25 * top, f"arithmetic: {top:,.0f} GFLOP/s", ha="right", va="bottom", fontsize=9)
+    rate = f"{top / 1000:,.0f} TFLOP/s" if top >= 10_000 else f"{top:,.0f} GFLOP/s"
+    ax.text(right / 1.15, 1.25 * top, f"arithmetic: {rate}", ha="right", va="bottom", fontsize=9)
     ax.text(corner / 5, top / 3, f"memory: {moved:,.0f} GB/s", ha="right", va="center", fontsize=9)
     for x, words, side in ((corner / 1.1, "memory bound", "right"), (corner * 1.1, "compute bound", "left")):
         ax.text(x, low * 1.25, words, ha=side, va="bottom", fontsize=8.5, color="#666666")
@@ -499,15 +500,15 @@ def _roof(ax: Any, roof: Sequence[float], points: Points, run: str) -> str:
                 color=_BROWN if colour == COLOURS["orange"] else colour,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
             )
-        both = f" into new memory, {there:.1f} into memory that is there" if there is not None else ""
+        both = f" into new memory, {there:.1f} into existing memory" if there is not None else ""
         said.append(f"{kernel}: {at:.2g} operations a byte, {new:.1f} GFLOP/s{both}")
     for face, size, words in (
         ("#666666", 6.5, "result in new memory"),
-        ("white", 10, "result in memory that is there"),
+        ("white", 10, "result in existing memory"),
     ):
         ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=size, linestyle="", label=words)
     ax.set(
-        xlabel="operations for each byte moved (equal ones are drawn apart)",
+        xlabel="operations per byte moved (scale and mask are drawn apart)",
         ylabel="GFLOP/s",
         xlim=(left, right),
         ylim=(low, high),

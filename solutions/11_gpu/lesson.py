@@ -180,9 +180,9 @@ if passed(time_ms):
 
 # %% [markdown]
 # Here a call costs {{ call_us:.1f; it < 100 }} µs. Memory moves {{ bandwidth:.0f; it > 1 }} GB/s: this is its **bandwidth**. Products reach
-# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second: {{ rate / bandwidth:.0f }} in the time of one byte. Work with
-# fewer operations a byte is **memory bound**, work with more is **compute bound**, and work so small that launching it takes longest is
-# **overhead bound** (Williams et al. 2009; He 2022). (In between, x + x is faster than memory: its numbers fit into a
+# {{ rate:.0f; it > bandwidth }} GFLOP/s (billions of operations per second), so {{ rate / bandwidth:.0f }} operations take as long as
+# moving one byte. Work with fewer per byte is **memory bound**, work with more **compute bound**, and work so small that launching it
+# takes longest **overhead bound** (Williams et al. 2009; He 2022). (In between, x + x is faster than memory: its numbers fit into a
 # *cache* on the chip.)
 #
 # ## Count before you measure
@@ -219,7 +219,7 @@ check(attention_flops)
 # The mask is computed from the positions, not read.
 #
 # **Kernel fusion** joins kernels, so that what is between them never goes to memory. FlashAttention (Dao et al. 2022)
-# fuses all of attention into one, on tiles so small that their scores stay on the chip.
+# fuses all of attention into one, on tiles so small that their scores stay on the chip (lesson 14).
 
 # %% [markdown]
 # @exercise attention_bytes
@@ -272,7 +272,7 @@ if passed(attention_bytes) and passed(attention_flops):
     for t in (512, 2048, 8192):
         flops = attention_flops(1, 1, t, t, 64)
         three, one = (flops / attention_bytes(1, 1, t, t, 64, fused=fused) for fused in (False, True))
-        print(f"T = {t:4}: {three:5.1f} operations a byte in three kernels, {one:6.1f} fused")
+        print(f"T = {t:4}: {three:5.1f} operations per byte in three kernels, {one:6.1f} fused")
 
 # %% [markdown]
 # By its data sheet an A100 can do 153 operations in 16 bits in the time of one byte (312 TFLOP/s and 2,039 GB/s). So three kernels
@@ -282,7 +282,7 @@ if passed(attention_bytes) and passed(attention_flops):
 #
 # - **Eager attention** is lesson 09's: scaling and masking read and write the score matrix once more each.
 # - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
-# - **Fused**: `F.scaled_dot_product_attention` is one kernel.
+# - **Fused**: `F.scaled_dot_product_attention` is one kernel where a fused backend fits.
 # - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
 
 # %% role="given"
@@ -342,18 +342,18 @@ if passed(time_ms):
 figures.gpu.gpu_times()
 
 # %% [markdown]
-# What did the first program do all that time? Above all it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
+# What did the first program do all that time? Mostly it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
 # to 27 of the 41.7 milliseconds. The fused one computes the scores anew in its backward pass, and moves a ninth of the bytes.
 
 # %% [markdown]
 # ## The roofline
 #
 # A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
-# part arithmetic. Each precision has its own. **Tensor cores** are units of a GPU that do nothing but small matrix
-# products: in data centers' GPUs, in 16 bits, 8 to 16 times as fast as the ordinary units in float32. They take float32 only after
-# rounding it to **TF32** (10 bits after the leading one, not 23). For matrix products torch does so only if asked.
+# part arithmetic. Each precision has its own roof. **Tensor cores** are units of a GPU that only multiply small matrices. In data
+# centers' GPUs they do so in 16 bits 8 to 16 times as fast as the ordinary units in float32. They take float32 rounded to
+# **TF32** (10 bits after the leading one, not 23), and torch rounds only if asked.
 #
-# Eager attention's five steps appear twice: writing into *new* memory, as eager attention does, and into memory that is there.
+# Eager attention's five steps appear twice: writing into *new* memory, as eager attention does, and into existing memory.
 # (The mask is `torch.where` here, one kernel; `masked_fill` takes two, a copy and the fill.)
 
 # %% role="payoff" exercise="attention_bytes"
@@ -380,7 +380,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # Prints both times of each kernel, and draws them under the roof
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     for kernel in kernels:
-        print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into used memory")
+        print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into existing memory")
     points = {
         kernel: (flops / moved, flops / new[kernel] / 1e6, flops / there[kernel] / 1e6)
         for kernel, (flops, moved, _) in list(kernels.items())[:5]
@@ -397,12 +397,12 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 
 # %% [markdown]
 # Here both products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
-# {{ points["weights · v"][0]:.0f; it > 20 }} operations a byte. Scaling, masking and softmax have less than two and are memory bound. Fused
-# attention has {{ points["fused"][0]:.0f; it > 100 }}. On a GPU the corner lies farther right: there all five are
-# memory bound. (A roof is the highest rate that any kernel reached.)
+# {{ points["weights · v"][0]:.0f; it > 20 }} operations per byte. Scaling, masking and softmax have less than two and are memory bound.
+# Fused attention has {{ points["fused"][0]:.0f; it > 100 }}. On a GPU the corner lies
+# farther right: there all five are memory bound. (A roof is the highest rate that a kernel reached.)
 #
 # On a CPU bytes do not explain the times: scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
-# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. A fourth thing to wait for: the
+# into new memory, and {{ there["scale"]:.1f; it > 0 }} into existing memory. There a fourth wait comes in: the
 # operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
 # memory that it once had.
 #
@@ -419,9 +419,9 @@ figures.gpu.traces(seen)
 
 # %% [markdown]
 # {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax.
-# (On the GPU the gray piece before the mask takes as long as a copy of the scores: `masked_fill` makes one.)
-# The profiler takes time, too: read shares here, and times from the stopwatch. Where a GPU's kernels
-# leave a hole, it waits for Python.
+# (On the GPU the gray piece before the mask is the copy of the scores that `masked_fill` makes.)
+# The profiler takes time, too: read shares here, and times from the stopwatch. Where there is a gap
+# between a GPU's kernels, it waits for Python.
 #
 # ## Your attention on the fused operator
 
@@ -468,7 +468,7 @@ check(FastCausalMultiHeadAttention)
 # ## A block of real size
 #
 # Attention is not alone in a model. So take lesson 09's block at the width of GPT-2: d_model 768, 12 heads, on 2,048 tokens (fewer
-# where an eager step would take three seconds), forward and backward, as in training.
+# on a slow machine), forward and backward, as in training.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -596,8 +596,9 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
-# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time, on a fast
-# GPU in a longer one, too. A faster attention makes a faster model only as far as the model waits for attention.
+# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text most of the time goes into projections, feed-forward network and
+# calls; on a fast GPU that holds for longer texts, too. A faster attention makes a faster model only as far as the model waits for
+# attention.
 
 # %% [markdown]
 # ## Further: Which machine runs what
@@ -739,7 +740,7 @@ for flag in (True, False):
 # %% [markdown]
 # ## What we keep
 #
-# - Time goes into launches, memory or arithmetic. Ask which before making anything faster.
+# - Time goes into launches, memory (on a CPU *new* memory, too) or arithmetic. Ask which before making anything faster.
 # - A stopwatch warms up, waits, and takes the median.
 # - Operations ÷ bytes = arithmetic intensity. Below the machine's own ratio a kernel is memory bound.
 # - Fused attention keeps no score matrix: memory grows with T, time with T².

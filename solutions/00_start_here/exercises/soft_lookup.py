@@ -99,7 +99,7 @@ class soft_lookup:
         )
         yield case(
             "far-and-blunt",
-            "scores of 600, sharpness 0.01",
+            "scores of 600 at sharpness 0.01",
             [10.0, 20.0],
             [[20.0, 20.0], [-10.0, 5.0], [30.0, 10.0]],
             [[1.0, 8.0], [2.0, 4.0], [30.0, 2.0]],

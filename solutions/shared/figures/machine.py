@@ -126,7 +126,7 @@ class _Machine:
             self.text(x, 383, name, self.ink(name), size=11, bold=True)
             if not self.written and self.lit.issuperset(("tokens", name)):
                 self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
-        said = "the table's numbers" if self.written else "numbers designed by hand,\nnot learned"
+        said = "the table's numbers" if self.written else "numbers chosen by hand"
         self.text(_OUTPUT - 24, _TOP, said, _GHOST_INK, size=8.5)
 
     def question(self) -> None:
@@ -320,7 +320,7 @@ def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool, 
     pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
     scores_alone, both = ("", f" ({met})") if weighed else (f" ({met})", "")
     return (
-        f"The attention machine for one token, with {'the numbers of the table' if own else 'numbers designed by hand'}. "
+        f"The attention machine for one token, with {'the numbers of the table' if own else 'numbers chosen by hand'}. "
         f"The token '{table.asks}' gives a query; every token, "
         f"itself included, gives a key and a value. Query and keys give scores{scores_alone}, {turns} them into weights{both}, and "
         f"the values, each times its weight, add up to the output.{pale}"
