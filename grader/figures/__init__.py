@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grader.util.colors import RAMPS, luminance
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -48,11 +50,11 @@ _INK = "#222222"
 _FAINT = "#D9D9D9"
 _FONT = "DejaVu Sans"  # ships with matplotlib: every machine draws the same, with nothing wider than what was looked at
 _RAMPS = {
-    "weights": ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"),
-    "values": ("#FFFFFF", "#D5EEE6", "#7FCBB4", "#009E73", "#00503A"),
-    "scores": ("#0072B2", "#8FBFDD", "#FFFFFF", "#EDB58C", "#D55E00"),
+    "weights": RAMPS["weights"],
+    "values": RAMPS["values"],
+    "scores": RAMPS["diverging"],
+    "difference": RAMPS["diverging"],
 }
-_RAMPS["difference"] = _RAMPS["scores"]
 _SETTINGS: dict[str, Any] = {  # matplotlib's, of the shared look
     "font.family": [_FONT],
     "font.size": 10,
@@ -222,7 +224,7 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
     whole = np.all(array[np.isfinite(array)] % 1 == 0)
     fmt = fmt or ("g" if whole else ".2f")
     for (row, column), number in np.ndenumerate(array):
-        dark = np.isfinite(number) and _luminance(image.cmap(image.norm(number))) < 0.179
+        dark = np.isfinite(number) and luminance(image.cmap(image.norm(number))) < 0.179  # else black stands out more
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if np.isnan(number) else None
         ax.text(
             column,
@@ -235,12 +237,6 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
             fontsize=10 if array.shape[1] <= 6 else 8.5,
             bbox=box,
         )
-
-
-def _luminance(colour: Sequence[float]) -> float:
-    """Relative luminance (WCAG 2); below 0.179 white text stands out more than black."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 def _written(number: float, fmt: str) -> str:
@@ -364,7 +360,8 @@ def picture(fig: Figure, *, alt: str) -> Picture:
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily([_FONT])
         canvas, dpi = FigureCanvasAgg(fig), fig.dpi
-        fit_titles(fig)
+        if not fit_titles(fig):
+            fig.set_layout_engine("none")  # it is laid out already, and drawing would do so again
         fig.dpi = 2 * SCREEN_DPI
         buffer = io.BytesIO()
         canvas.print_png(buffer, metadata={"Software": None})  # savefig would draw everything twice

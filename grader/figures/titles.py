@@ -15,18 +15,17 @@ GAP = 6  # pixels between two titles, and between a title and the edge
 _MATH = re.compile(r"\$[^$]*\$")  # is not broken
 
 
-def fit_titles(fig: Figure) -> None:
-    """Wraps each title to the room that it has: halfway to the next panel's in its row, and to the edge of the figure."""
+def fit_titles(fig: Figure) -> bool:
+    """Lays the figure out and wraps each title to the room that it has: halfway to the next panel's in its row, and to the edge of the
+    figure. Returns: whether a title was wrapped, so that the layout is to be made again."""
     if layout := fig.get_layout_engine():
         layout.execute(fig)
     for ax in fig.axes:
         ax.apply_aspect()
     titled = [ax for ax in fig.axes if ax.get_title()]
-    for ax in titled:
-        _wrap(ax.title, 2 * min(_room(ax, other) for other in (None, *titled) if other is not ax))
-    for text in fig.texts:
-        if text.get_text() == fig.get_suptitle():
-            _wrap(text, fig.bbox.width - 2 * GAP)
+    rooms = {ax.title: 2 * min(_room(ax, other) for other in (None, *titled) if other is not ax) for ax in titled}
+    rooms |= {text: fig.bbox.width - 2 * GAP for text in fig.texts if text.get_text() == fig.get_suptitle()}
+    return any([_wrap(title, room) for title, room in rooms.items()])
 
 
 def _room(ax: Axes, other: Axes | None) -> float:
@@ -41,14 +40,15 @@ def _room(ax: Axes, other: Axes | None) -> float:
     return abs((theirs.x0 + theirs.x1) / 2 - middle) / 2 - GAP
 
 
-def _wrap(title: Text, room: float) -> None:
+def _wrap(title: Text, room: float) -> bool:
     if title.get_window_extent().width <= room:
-        return
+        return False
     whole = _MATH.sub(lambda match: match[0].replace(" ", "\u00a0"), " ".join(title.get_text().split()))
     letters = len(whole)
     while letters > 6:
         title.set_text(textwrap.fill(whole, letters, break_long_words=False))
         width = title.get_window_extent().width
         if width <= room:
-            return
+            break
         letters = min(letters - 1, int(letters * room / width) + 2)
+    return True

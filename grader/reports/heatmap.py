@@ -16,12 +16,8 @@ import numpy as np
 
 from grader.reports.tables import View, number
 from grader.reports.text import clean
+from grader.util.colors import RAMPS, luminance
 
-RAMPS = {
-    "weights": ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"),
-    "values": ("#FFFFFF", "#D5EEE6", "#7FCBB4", "#009E73", "#00503A"),
-    "diverging": ("#0072B2", "#8FBFDD", "#FFFFFF", "#EDB58C", "#D55E00"),
-}
 INK, PAPER, INFINITE, MISSING = "#1A1A1A", "#FFFFFF", "#D0D0D0", "#EFEFEF"
 CELL, CHARACTER, MARGIN = 27, 7.3, 20  # pixels: a cell's height, a digit's width, room for the row and column numbers
 
@@ -116,10 +112,8 @@ def _ramp(kind: str) -> tuple[tuple[int, int, int], ...]:
 
 @lru_cache(4096)
 def _ink(colour: tuple[int, int, int]) -> str:
-    """Dark or white text, whichever has more contrast (WCAG 2.2, relative luminance)."""
-    parts = [c / 255 for c in colour]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    """Dark or white text, whichever has more contrast."""
+    light = luminance([part / 255 for part in colour])
     return INK if (light + 0.05) / (0.0103 + 0.05) >= 1.05 / (light + 0.05) else PAPER
 
 

@@ -49,10 +49,12 @@ def equal_steps(row: Array, grown: Array) -> None:
     drawn = ax.bar(scores, heights, width=0.36, color=COLOURS["blue"])
     ax.bar_label(drawn, [f"{height:.2f}" for height in heights], padding=3, fontsize=10)
     for left, low, high in zip(scores, heights, heights[1:], strict=False):
-        ax.plot([left + 0.18, left + 0.72], [low, low], "--", color=COLOURS["vermillion"], linewidth=1.2)
         arrow = {"arrowstyle": "-|>", "color": COLOURS["vermillion"], "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", (left + 0.7, high), (left + 0.7, low), arrowprops=arrow)
-        ax.text(left + 0.64, (low + high) / 2 + 0.12, "× 2.72", color=COLOURS["vermillion"], ha="right", va="center")
+        arrow["connectionstyle"] = (
+            "arc3,rad=-0.25"  # from top to top: what the bars' heights are multiplied by, not what is added
+        )
+        ax.annotate("", (left + 0.82, high), (left + 0.18, low), arrowprops=arrow)
+        ax.text(left + 0.36, (low + high) / 2 + 0.45, "× 2.72", color=COLOURS["vermillion"], ha="right", va="center")
     ax.set_xticks(scores, [f"{score:g}".replace("-", "−") for score in scores])
     ax.set(xlabel="score", ylabel="e to the power of the score", ylim=(0, 8.4))
     ax.grid(False, axis="x")

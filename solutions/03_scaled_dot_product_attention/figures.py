@@ -270,10 +270,21 @@ def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], orde
 
 
 def token_scores(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
-    """Scores of named tokens as heat maps, each on a scale of its own: title -> (T, T)."""
+    """Scores of named tokens as heat maps on one scale: title -> (T, T)."""
     fig, axes = panels(len(maps), width=4.2 * len(maps), height=3.7)
+    reach = max(float(np.abs(scores).max()) for scores in maps.values())
     for ax, (title, scores) in zip(axes, maps.items(), strict=True):
-        matrix(scores, title, rows=words, columns=words, kind="scores", ax=ax, xlabel="key", ylabel="query")
+        matrix(
+            scores,
+            title,
+            rows=words,
+            columns=words,
+            kind="scores",
+            limits=(-reach, reach),
+            ax=ax,
+            xlabel="key",
+            ylabel="query",
+        )
     said = " ".join(f"{title}: {scores.tolist()}." for title, scores in maps.items())
     show(fig, alt=f"Heat maps of scores between {', '.join(words)}. {said}")
 

@@ -33,7 +33,9 @@ def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
         (axes[2], two, f"two heads: output ({apart[0]:g}, {apart[1]:g})", ["first\nnumber", "second\nnumber"]),
     ):
         matrix(weights, title, ax=ax, rows=rows, columns=tokens, xlabel="", ylabel="", fmt="g")
-    fig.suptitle("One row of weights gives (5, 5); one row for each number gives (10, 10)", fontsize=12, fontweight="bold")
+    fig.suptitle(
+        "One row of weights gives (5, 5); one row for each number gives (10, 10)", fontsize=12, fontweight="bold"
+    )
     show(
         fig,
         alt=f"Three matrices: values of three tokens; one row of weights, whose output is ({mixed[0]:g}, {mixed[1]:g}); two rows of "

@@ -114,9 +114,7 @@ def _around(ax: Any, title: str, reach: float = 1.3) -> None:
 def hands(starts: Sequence[int], step: int, frequencies: Sequence[float]) -> None:
     """The hands of some positions and where they are `step` positions later: one column for each pair, one row for each start."""
     fig, axes = panels(len(starts) * len(frequencies), width=7.6, height=5.1, columns=len(frequencies))
-    fig.suptitle(
-        f"{step} positions later, each hand has turned by its own angle, wherever it started", fontsize=11.5
-    )
+    fig.suptitle(f"{step} positions later, each hand has turned by its own angle, wherever it started", fontsize=11.5)
     for row, start in enumerate(starts):
         for pair, omega in enumerate(frequencies):
             ax = axes[row * len(frequencies) + pair]

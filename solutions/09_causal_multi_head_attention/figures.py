@@ -198,12 +198,14 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     left.plot(range(1, len(losses) + 1), losses)
     left.axhline(guess, color="#7A7A7A", linestyle="--", linewidth=1)
     left.text(len(losses), guess, f"guessing: {guess:.2f}", ha="right", va="bottom", color="#555555")
-    left.set(xlabel="step", ylabel="loss (nats a letter)", ylim=(0, None))
+    left.set(xlabel="step", ylabel="loss (nats per letter)", ylim=(0, None))
     left.set_title("It learns to reverse")
     matrix(weights, "Each query looks at the letter it writes next", ax=right, rows=written, columns=written)
     right.tick_params(axis="x", rotation=0)
     bar = len(written) // 2
-    right.axhspan(-0.5, bar - 0.5, color="white", alpha=0.72, linewidth=0, zorder=4)
+    right.axhspan(
+        -0.5, bar - 0.5, facecolor="white", edgecolor="#BFBFBF", hatch="///", alpha=0.85, linewidth=0, zorder=4
+    )
     right.plot([-0.5, len(written) - 0.5], [bar - 0.5] * 2, color=COLOURS["grey"], linewidth=1, zorder=5)
     right.text(
         14.5, bar / 2 - 0.5, "queries before the bar\nwrite nothing:\nnever trained", zorder=6, ha="center", va="center"

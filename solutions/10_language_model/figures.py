@@ -198,27 +198,33 @@ def loss_curve(history: Sequence[Sequence], vocabulary: int, bigram: float) -> N
 def each_character(text: str, costs: Any, line: int = 45) -> None:
     """A text in lines of so many characters, with a bar above each character: what it costs the model, in nats.
 
-    costs: one for each character of text. Bars of letters that begin a word have a color of their own.
+    costs: one for each character of text. Bars of letters that begin a word, of other letters and of the rest have different colors.
     """
     costs = np.asarray(costs, dtype=float)
     rows = -(-len(text) // line)
     fig, axes = panels(rows, width=8.2, height=0.35 + 1.35 * rows, columns=1)
     begins = [now.isalpha() and not before.isalpha() for before, now in zip(" " + text, text, strict=False)]
+    letters = [character.isalpha() for character in text]
+    kinds = (
+        ("vermillion", "a word's first letter", begins),
+        ("blue", "its other letters", [letter and not begin for letter, begin in zip(letters, begins, strict=True)]),
+        ("grey", "spaces and signs", [not letter for letter in letters]),
+    )
     for row, ax in enumerate(axes):
         part = range(row * line, min((row + 1) * line, len(text)))
-        for first, color, label in ((False, "blue", "the others"), (True, "vermillion", "a word's first letter")):
-            at = [number for number in part if begins[number] == first]
+        for color, label, those in kinds:
+            at = [number for number in part if those[number]]
             ax.bar([number - part.start for number in at], costs[at], 0.8, color=COLOURS[color], label=label)
         ax.set_xticks(range(len(part)), [_letter(text[number]) for number in part], fontsize=11, family="monospace")
         ax.set(xlim=(-0.7, line - 0.3), ylim=(0, costs.max() * 1.05))
         ax.tick_params(axis="x", length=0)
         ax.grid(axis="x", visible=False)
     fig.supylabel("surprise (nats)", fontsize=10)
-    axes[0].legend(frameon=False, loc="upper right", ncols=2, fontsize=9)
+    axes[0].legend(frameon=False, loc="upper right", ncols=3, fontsize=9)
     axes[0].set_title("Words begin with a surprise")
-    of_first, of_others = costs[begins].mean(), costs[~np.array(begins)].mean()
+    of_first, of_others = (costs[np.array(those)].mean() for _, _, those in kinds[:2])
     show(
         fig,
         alt=f"The held-out text {text!r}, with a bar above each character: letters that begin a word cost {of_first:.1f} nats on "
-        f"average, all others {of_others:.1f}.",
+        f"average, other letters {of_others:.1f}.",
     )

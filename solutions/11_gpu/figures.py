@@ -502,10 +502,7 @@ def _roof(ax: Any, roof: Sequence[float], points: Points, run: str) -> str:
             )
         both = f" into new memory, {there:.1f} into existing memory" if there is not None else ""
         said.append(f"{kernel}: {at:.2g} operations a byte, {new:.1f} GFLOP/s{both}")
-    for face, size, words in (
-        ("#666666", 6.5, "result in new memory"),
-        ("white", 10, "result in existing memory"),
-    ):
+    for face, size, words in (("#666666", 6.5, "result in new memory"), ("white", 10, "result in existing memory")):
         ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=size, linestyle="", label=words)
     ax.set(
         xlabel="operations per byte moved (scale and mask are drawn apart)",
