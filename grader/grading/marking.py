@@ -30,7 +30,7 @@ from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
-from grader.room.handlers import POLICY, JsonHandler
+from grader.room.handlers import JsonHandler
 from grader.room.rate_limits import RateLimits
 from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
@@ -85,10 +85,7 @@ class Pages(JsonHandler):
             raise self.refuse(404, "There is no learner at this address.")
 
     def get(self, key: str, at: str) -> None:
-        nonce = secrets.token_urlsafe(12)
-        self.set_header("Content-Security-Policy", POLICY.format(nonce))
-        self.set_header("X-Frame-Options", "DENY")
-        self.set_header("Content-Type", "text/html; charset=utf-8")
+        nonce = self.set_page_headers()
         exercise = self.get_query_argument("exercise", "")
         self.finish(page(self.shown, self.marking.renewal, nonce, int(at) if at else None, exercise))
 

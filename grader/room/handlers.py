@@ -56,6 +56,14 @@ class JsonHandler(RequestHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Referrer-Policy", "no-referrer")  # the page's address is a secret
 
+    def set_page_headers(self) -> str:
+        """Those of an HTML page. Returns: the nonce without which no script of it runs."""
+        nonce = secrets.token_urlsafe(12)
+        self.set_header("Content-Security-Policy", POLICY.format(nonce))
+        self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        return nonce
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         if self.wait_s:
             self.set_header("Retry-After", str(self.wait_s))
@@ -225,10 +233,7 @@ class KeyHandler(JsonHandler):
 
 class Page(KeyHandler):
     def get(self, key: str) -> None:
-        names, nonce = self.has_names(key), secrets.token_urlsafe(12)
-        self.set_header("Content-Security-Policy", POLICY.format(nonce))
-        self.set_header("X-Frame-Options", "DENY")
-        self.set_header("Content-Type", "text/html; charset=utf-8")
+        names, nonce = self.has_names(key), self.set_page_headers()
         self.finish(page(self.live.room.course, self.live.board(), names=names, nonce=nonce))
 
 

@@ -390,7 +390,7 @@ if passed(ring_attention):
         outputs, sent = run_ranks(share_of_text, [tuple(chunk) for chunk in text.chunk(n, dim=-2)])
         gap, predicted = (torch.cat(outputs, dim=-2) - whole).abs().max(), 2 * (n - 1) * text[1].nbytes // n
         print(f"N = {n}: predicted {predicted:9,} bytes, sent {sent[0]:9,}; largest difference {gap:.0e}")
-        assert gap < 1e-5 and sent == [predicted] * n
+        assert gap < 1e-5 and all(predicted <= each <= predicted + 1000 for each in sent)  # a chunk's number may go with it
 
 # %% [markdown]
 # A published ring merged chunks by log(1 + exp(new − old)), where old and new are the logarithms of two such sums. Where a later chunk's
@@ -530,7 +530,7 @@ if passed(ring_attention) and dist.is_available():
         gap, peaks[n] = (torch.cat(outputs, dim=-2) - whole).abs().max(), max(peak)
         held = 2 * text[1].nbytes // n
         print(f"{n:9} {held / 2**20:14.1f} MiB {peaks[n] / 2**20:16.1f} MiB {sent[0] / 2**20:10.1f} MiB   {gap:.0e}")
-        assert gap < 5e-6 and sent == ((n - 1) * held,) * n
+        assert gap < 5e-6 and all((n - 1) * held <= each <= (n - 1) * held + 1000 for each in sent)
     figures.several_devices.skyline({n: peak / 2**20 for n, peak in peaks.items()})
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 

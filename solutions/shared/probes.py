@@ -204,10 +204,7 @@ def device_parts(function: Any, run: Run, *modules: Any) -> dict[str, Any]:
             result = function(*_each(run.args, _there), **{key: _each(one, _there) for key, one in run.kwargs.items()})
     except _Behind as error:
         behind = KEPT if any(T.storage(one).data_ptr() in kept for one in error.tensors) else MADE
-    except (
-        RuntimeError,
-        TypeError,
-    ):  # of what no such tensor can do, such as `tolist`; the ordinary call came to its end
+    except (RuntimeError, TypeError):  # of what no such tensor can do: `tolist`; the ordinary call came to its end
         behind = ""
     else:
         behind = "" if all(_is_there(one) for one in _tensors(result)) else MADE

@@ -113,7 +113,7 @@ def scaled(scale: str):
     kind="class",
     points=4,
     minutes=15,
-    difficulty=3,
+    difficulty=2,
     result_type="tensor",
     result_names=("output",),
     forbids=("tampering",),

@@ -71,11 +71,8 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     if case.key == "device":
         follows = all(part.array for part in got.parts.values() if part.role == "flag")
-        return (
-            None
-            if follows
-            else "On another device it would stop: a tensor that the function makes is not where the model is."
-        )
+        stops = "On another device it would stop: a tensor that the function makes is not where the model is."
+        return None if follows else stops
     _, layer, head, *mean = case.args
     done = f"Head {head} of layer {layer} {'was replaced by its mean' if mean and mean[0] else 'was removed'}"
     if LOSS in expected.parts:
