@@ -375,7 +375,7 @@ class _Judgement:
                 id, count, failing = nearest
                 mistakes, sentences = [(id,)], (wording.resemblance(text_of(id).sentence, count, failing),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
-        ungraded = wording.ungraded_name(name, case.names) if name in _ungraded_names(self.exercise) else ""
+        ungraded = wording.ungraded_name(name, case.names) if name and name in _ungraded_names(self.exercise) else ""
         return Verdict(
             self.exercise.name,
             status,
