@@ -54,7 +54,9 @@ def equal_steps(row: Array, grown: Array) -> None:
             "arc3,rad=-0.25"  # from top to top: what the bars' heights are multiplied by, not what is added
         )
         ax.annotate("", (left + 0.82, high), (left + 0.18, low), arrowprops=arrow)
-        ax.text(left + 0.36, (low + high) / 2 + 0.45, "× 2.72", color=COLOURS["vermillion"], ha="right", va="center")
+        ax.text(
+            left + 0.4, 0.4 * low + 0.6 * high + 0.55, "× 2.72", color=COLOURS["vermillion"], ha="right", va="center"
+        )
     ax.set_xticks(scores, [f"{score:g}".replace("-", "−") for score in scores])
     ax.set(xlabel="score", ylabel="e to the power of the score", ylim=(0, 8.4))
     ax.grid(False, axis="x")

@@ -143,7 +143,9 @@ def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
         ax.tick_params(axis="y", labelsize=10)  # exponents are smaller than what they stand at
     for name, numbers in reached.items():
         lowest, highest = np.percentile(numbers, [10, 90], axis=1)
-        axes[1].fill_between(widths, np.maximum(lowest, low), highest, color=_STYLES[name][0], alpha=0.15, lw=0)
+        axes[1].fill_between(
+            widths, np.maximum(lowest, low), np.minimum(highest, high), color=_STYLES[name][0], alpha=0.15, lw=0
+        )
     axes[0].legend(frameon=False, loc="lower left")
     fig.suptitle("Of the three, √d_k alone keeps the gradients the same", fontsize=12)
     show(

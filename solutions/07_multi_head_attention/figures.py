@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
     """one: (3,) weights of a single head; two: (2, 3) weights of two heads, each for its own column of values (3, 2)."""
-    fig, axes = panels(3, width=8.8, height=3.0, ratios=(2, 3, 3))
+    fig, axes = panels(3, width=9.2, height=3.0, ratios=(2, 3, 3))
+    fig.get_layout_engine().set(wspace=0.1)
     tokens = ["token 0", "token 1", "token 2"]
     matrix(
         values,

@@ -46,7 +46,7 @@ def sinusoids(table: Any, published: Any, products: Any) -> None:
     table, published, products = _numpy(table), _numpy(published), _numpy(products)
     fig, (sines, doubled, right) = panels(3, width=8.6, height=3.8, ratios=(1, 1.22, 1.25))
     for ax, columns, title in (
-        (sines, table[:, ::2], "Your sines (columns 0, 2, …)"),
+        (sines, table[:, ::2], "Your sines"),
         (doubled, published[:, ::2], "The published code's"),
     ):
         matrix(

@@ -202,13 +202,19 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     left.set_title("It learns to reverse")
     matrix(weights, "Each query looks at the letter it writes next", ax=right, rows=written, columns=written)
     right.tick_params(axis="x", rotation=0)
-    bar = len(written) // 2
+    bar, box = len(written) // 2, {"facecolor": "white", "edgecolor": "none", "pad": 3}
     right.axhspan(
         -0.5, bar - 0.5, facecolor="white", edgecolor="#BFBFBF", hatch="///", alpha=0.85, linewidth=0, zorder=4
     )
     right.plot([-0.5, len(written) - 0.5], [bar - 0.5] * 2, color=COLOURS["grey"], linewidth=1, zorder=5)
     right.text(
-        14.5, bar / 2 - 0.5, "queries before the bar\nwrite nothing:\nnever trained", zorder=6, ha="center", va="center"
+        14.5,
+        bar / 2 - 0.5,
+        "queries before the bar\nwrite nothing:\nnever trained",
+        zorder=6,
+        ha="center",
+        va="center",
+        bbox=box,
     )
     right.text(14.5, 1.5 * bar, "queries that write", zorder=6, ha="center", va="center")
     asked = np.asarray(weights)[len(written) // 2 :, : len(written) // 2]
