@@ -25,6 +25,7 @@ from grader.worker.values import Part
 
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RESULTS = ("returned", "gradient")
+PLAIN = ("is given", "is True", "is False", "more than two axes")  # what a case has or has not, and no size
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
 Shows = Callable[[Compared, Part, Array, Array], bool]
@@ -44,7 +45,9 @@ def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
         if _shown(wrong, shows):
             return [(id, exercise.course.mistake_text(id).sentence)]
     by_size = _size_as_factor(wrong)
-    located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
+    # Cases that only extremes show are few and much alike: where in them a right number stands is chance.
+    places = _right_places(wrong) if any(one.case.stage == "values" for one in wrong) else None
+    located = (_right_only_where(compared), places, _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
 
 
@@ -203,7 +206,10 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     for what in dict.fromkeys(what for of_case in facts for what in of_case):
         holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
-        if side is not None:
+        enough = (
+            PROOF if what.endswith(PLAIN) else PROOF + 1
+        )  # of sizes there are so many that three cases agree by chance
+        if side is not None and min(counts.values()) >= enough:
             here, there = ("wrong", "right") if side else ("right", "wrong")
             where = f"is {here} in all {counts[side]} experiments in which {what}"
             return "RS19", f"{it} {where}, and {there} in the {counts[not side]} others."

@@ -6,7 +6,7 @@
 # **Before this lesson:** lesson 05 (views), lesson 06 (the causal mask), lesson 07 (heads), lesson 10 (the model that
 # writes).
 #
-# In a chat, the first word of an answer makes us wait a moment, and the others follow quickly. Lesson 10's model would not
+# In a chat, we wait a moment for the first word of an answer, and the others follow quickly. Lesson 10's model would not
 # do that: it reads the whole text again for every character. Chat programs keep what they have already computed. In this
 # lesson you build that memory, find out what it saves and costs, and make it smaller. With it your own model from lesson
 # 10 writes the same text as before.
@@ -94,13 +94,13 @@ for t in (1, 2, 3):
 #
 # `num_layers`, `num_kv_heads`, `d_head`, `t`, `batch`, `bytes_per_number` integers → an int
 #
-# The bytes of the keys and values of t tokens, in all layers, for each text of the batch. A whole number, no float.
+# The bytes of the keys and values of t tokens, all layers and all texts of the batch together. A whole number, no float.
 
 # %% role="exercise" exercise="cache_bytes"
 def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
-    """Bytes of the keys and values of t tokens in every layer.
+    """Bytes of the keys and values of t tokens, of all layers and all texts together.
 
     t: tokens so far. bytes_per_number: 2 for float16 and bfloat16, 4 for float32. Returns: a whole number.
     """
@@ -152,13 +152,13 @@ if passed(cache_bytes):
 #
 # ## What one token waits for
 #
-# A cache leaves little arithmetic, and still a GPU writes far more slowly than it could compute. To see why, count as
-# in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to
+# We count as in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to
 # a sum: 2 operations, for which its 2 bytes have to come from the GPU's main memory. Each number in the cache is read
-# once, too, for 2 operations. So here the **arithmetic intensity** is about 1 operation a byte.
+# once, too, for 2 operations. So here the **arithmetic intensity** is about 1 operation per byte.
 #
-# An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
-# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms.
+# An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,095 others reads
+# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB per second that takes 7.7 ms, its arithmetic 0.05 ms: the
+# token waits for memory.
 #
 # ## Allocating the memory once
 #
@@ -227,21 +227,7 @@ class KVCache:
 check(KVCache)
 
 # %% [markdown]
-# Reading the prompt, in one chunk, is called **prefill**; writing, one token at a time, is called **decode**. The queries
-# of a chunk are the *last* positions of the text so far, so their mask is lesson 06's for fewer queries than keys.
-
-# %% role="given"
-def causal(t_q, t_k):
-    """Lesson 06's mask: the queries are the last t_q of t_k positions."""
-    return torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)
-
-
-def attend(q, k, v, mask=causal):
-    """Attention on torch's operator. mask: makes a boolean mask of the numbers of queries and keys."""
-    t_q, t_k = q.shape[-2], k.shape[-2]
-    if mask is causal and t_q in (1, t_k):  # no mask matrix needed: one query sees all, a whole text has is_causal
-        return F.scaled_dot_product_attention(q, k, v, is_causal=t_q == t_k)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k).to(q.device))
+# Reading the prompt, in one chunk, is called **prefill**; writing, one token at a time, is called **decode**.
 
 # %% [markdown]
 # @predict
@@ -260,6 +246,22 @@ def attend(q, k, v, mask=causal):
 #
 # **A** leaves out the mask, so the first of the three reads the two after it. **C** puts the mask's corner at the top
 # left, as `is_causal=True` does: the new queries do not even see their own keys.
+
+# %% [markdown]
+# The queries of a chunk are the *last* positions of the text so far, so their mask is lesson 06's for fewer queries than keys.
+
+# %% role="given"
+def causal(t_q, t_k):
+    """Lesson 06's mask: the queries are the last t_q of t_k positions."""
+    return torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)
+
+
+def attend(q, k, v, mask=causal):
+    """Attention on torch's operator. mask: makes a boolean mask of the numbers of queries and keys."""
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    if mask is causal and t_q in (1, t_k):  # no mask matrix needed: one query sees all, a whole text has is_causal
+        return F.scaled_dot_product_attention(q, k, v, is_causal=t_q == t_k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k).to(q.device))
 
 # %% role="payoff" exercise="KVCache"
 if passed(KVCache):
@@ -326,8 +328,8 @@ def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True
 check(grouped_query_attention)
 
 # %% [markdown]
-# The shortest solution repeats each KV head in memory. That is right, but it copies the cache at every step. The folded
-# helper, which our model will use, copies nothing: the query heads of a group become rows of one head. It has to
+# The shortest solution repeats each KV head in memory. That is right, but it copies the cache at every step. The helper
+# in the closed cell, which our model will use, copies nothing: the query heads of a group become rows of one head. It has to
 # agree with your function, here with the heads of Llama 3 8B.
 
 # %% role="given" tags=["hide-input"]
@@ -356,7 +358,7 @@ if passed(grouped_query_attention):
 #
 # ## Writing with a cache
 #
-# Now the cache goes into lesson 10's model, whose layers are folded. Attention appends its keys and values to a cache, if
+# Now the cache goes into lesson 10's model (in a closed cell). Attention appends its keys and values to a cache, if
 # there is one, and reads all that are there.
 
 # %% role="given" tags=["hide-input"]
@@ -493,8 +495,8 @@ if passed(KVCache) and passed(generate_cached):
 # %% [markdown]
 # @predict
 #
-# We test both with all 48 characters at once, in chunks of 16, and one by one. Which of these tests finds positions that
-# restart at 0, and which one the missing mask?
+# We test both with all 48 characters at once, in chunks of 16, and one by one. Which of these tests find positions that
+# restart at 0, and which find the missing mask?
 #
 # @answer
 #
@@ -520,7 +522,7 @@ if passed(KVCache) and passed(generate_cached):
 #
 # ## The pause before an answer
 #
-# Your model ends at 64 tokens, so a random one with 2,100 positions shows how long *one more token* takes.
+# Your model has 64 positions, so a random one with 2,100 positions shows how long *one more token* takes.
 
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
@@ -550,7 +552,7 @@ if passed(KVCache) and passed(generate_cached):
 
 # %% [markdown]
 # Without a cache all tokens go through the layers again. With a cache one token does, and only attention has more to read:
-# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast in this copy. Here is an answer on a time line: a
+# after 2,048 tokens the next one came {{ gain:.0f; it > 5 }} times as fast in this run. Here is an answer on a time line: a
 # prompt of 256 tokens, then 32 new ones.
 
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
@@ -565,8 +567,8 @@ if passed(KVCache) and passed(generate_cached):
     assert sum(answer["without a cache"]) > 2 * sum(answer["with a cache"])
 
 # %% [markdown]
-# The first token is the same call both ways (measured once), since the prompt has to be read in any case: the **time to first
-# token**. This is the pause before an answer in a chat.
+# The first token takes the same call both ways (measured once). How long it takes, the **time to first token**, is most of the
+# pause before an answer in a chat.
 
 # %% [markdown]
 # ## Further: windows and sinks
@@ -578,8 +580,8 @@ if passed(KVCache) and passed(generate_cached):
 # With a **sliding window** of w, each token sees itself and the w − 1 tokens before it
 # (Beltagy et al. 2020; Mistral 7B, Jiang et al. 2023, with w = 4,096). Then w places are enough for a cache, however
 # long the text is. Information can travel further than that, since layers are stacked: what a token passes on already
-# contains what it read one layer below. Each layer carries information w − 1 tokens further, so Mistral 7B's 32 layers
-# reach back about 131,000 tokens (section 2 of its paper).
+# contains what it read one layer below. Each layer can carry information w − 1 tokens further, so Mistral 7B's 32 layers
+# could reach back about 131,000 tokens (section 2 of its paper).
 #
 # Forgetting the beginning has an unexpected price. Many trained models put much of their weight on the first few tokens
 # of a text, whatever these say. Xiao et al. (2024) explain it this way. The weights of a softmax have to sum to 1. So a
@@ -703,12 +705,12 @@ if passed(KVCache) and passed(generate_cached):
 # %% [markdown]
 # Two KV heads instead of four take half the memory, {{ mib["grouped"]:.1f }} instead of {{ mib["full"]:.1f }} MiB.
 # The ring takes {{ mib["windowed"]:.1f }} MiB, and would take no more for a longer text. The 16 texts share the
-# parameters, so nearly everything that a step reads is cache, and less cache means less time: in this copy
+# parameters, so nearly everything that a step reads is cache, and less cache means less time: in this run
 # {{ ms["full"]:.1f }} ms with the full cache, {{ ms["grouped"]:.1f; it < 0.8 * ms["full"] }} ms with the grouped one and
 # {{ ms["windowed"]:.1f }} ms with the window.
 #
-# Neither saving is free. A window can be given to a model that was trained without one, but the model then forgets what
-# lies further back than its layers reach. Shared heads forget nothing, but they have to be trained: from the start, as
+# Neither saving is free. A window can be given to a model that was trained without one, but it then forgets what
+# has left the window. Shared heads forget nothing, but they have to be trained: from the start, as
 # in Llama 3, or by taking the mean of each group's heads in a trained model and training it further (Ainslie et al.
 # 2023, section 2.1).
 #
@@ -738,14 +740,14 @@ if passed(cache_bytes):
         "a prompt of 4,096 tokens": (4096 * weights + 32 * 2 * 4096**2 * 4096, weights + cache)}  # lesson 11: 2 T² d_model
     for name, (operations, moved) in steps.items():
         ms = 1000 * max(operations / 312e12, moved / 2039e9)  # the slower of the two
-        print(f"{name:28} {moved / 1e9:5.1f} GB  {operations / moved:7.1f} operations a byte  {ms:6.1f} ms at least")
+        print(f"{name:28} {moved / 1e9:5.1f} GB  {operations / moved:7.1f} operations per byte  {ms:6.1f} ms at least")
     figures.decoding.roof(312e12, 2039e9, steps)
     assert (weights + cache) / cache < 7.3 and weights + 30 * cache < 80e9 < weights + 31 * cache
 
 # %% [markdown]
 # Thirty texts take five times as long as one, not thirty times. More would gain little: however many texts there
-# are, a step never does more than 15.6 / 2.15 = 7.3 operations a byte, because the bytes of the caches grow with the
-# batch as fast as the operations do. And no 31st text fits. With a quarter of the KV heads, 120 texts fit and a
+# are, a step never does more than 15.6 / 2.15 = 7.3 operations per byte, because the bytes of the caches grow with the
+# batch as fast as the operations do. And there is hardly room for more. With a quarter of the KV heads, 120 texts fit and a
 # step takes the same time, so the GPU writes four times as many tokens: this is what a smaller cache is for. Prefill
 # is another matter: all tokens of the prompt use each parameter that is read, so it waits for arithmetic.
 #

@@ -87,14 +87,21 @@ def test_which_part_is_right():
 
 def test_what_all_wrong_experiments_have_in_common():
     cases = cases_of("weighted_sum")
-    few = {i for i in range(len(cases)) if arrays(cases[i])[0].shape[0] <= arrays(cases[i])[0].shape[1]}
-    assert PROOF <= len(few) <= len(cases) - PROOF
+    few = {i for i in range(len(cases)) if arrays(cases[i])[0].shape[1] >= 4}
+    assert PROOF < len(few) < len(cases) - PROOF
     shown = {i: changed(one, lambda a: a + 1) if i in few else one for i, one in observed("weighted_sum").items()}
     said = found("weighted_sum", shown)["RS19"]
     assert said == (
-        f"It is wrong in all {len(few)} experiments in which the length of `weights` along axis 0 is at most the length of `V` along "
-        f"axis 0, and right in the {len(cases) - len(few)} others."
+        f"It is wrong in all {len(few)} experiments in which the length of `weights` along axis 1 is 4 or more, and right in the "
+        f"{len(cases) - len(few)} others."
     )
+
+
+def test_of_sizes_three_experiments_are_too_few():
+    cases = cases_of("weighted_sum")
+    few = {i for i in range(len(cases)) if arrays(cases[i])[0].shape[1] >= 5}
+    shown = {i: changed(one, lambda a: a + 1) if i in few else one for i, one in observed("weighted_sum").items()}
+    assert len(few) == PROOF and "RS19" not in found("weighted_sum", shown)
 
 
 def test_ordinary_inputs_alone_are_right():

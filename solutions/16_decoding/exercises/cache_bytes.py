@@ -15,7 +15,7 @@ WHOLE = "2 * num_layers * num_kv_heads * d_head * t * batch * bytes_per_number"
     dtype=("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
 )
 class cache_bytes:
-    """Say how many bytes the keys and values of t tokens take in every layer of a model."""
+    """Say how many bytes the keys and values of t tokens take in all layers of a model together."""
 
     def cases(rng):
         names = ("num_layers", "num_kv_heads", "d_head", "t")
