@@ -17,9 +17,11 @@ Gradients = tuple[Any, ...]
 def on_candidates(function: Any, run: Run) -> dict[str, Any]:
     """Calls wrong_gradients(forward, backward, inputs, grad_output).
 
-    args: the inputs, then grad_output. options: claim, one of CLAIMS; by_name. Parts: 'result'.
+    args: the inputs, then grad_output. options: claim, one of CLAIMS; by_name; one (True: the first input stands in the place of all,
+    which are equal to it). Parts: 'result'.
     """
     *inputs, grad_output = run.args
+    inputs = [inputs[0]] * len(inputs) if run.options.get("one") else inputs
     forward, backward = CLAIMS[run.options["claim"]]
     return {"result": mark_result(call_function(function, run, forward, backward, tuple(inputs), grad_output))}
 

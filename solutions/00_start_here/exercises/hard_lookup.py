@@ -1,5 +1,7 @@
 """The value whose key fits the query best, and nothing of the others."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -60,7 +62,7 @@ class hard_lookup:
     """Return the value whose key has the largest dot product with the query; on a tie, the first."""
 
     def cases(rng):
-        def case(key: str, title: str, query: ArrayLike, keys: ArrayLike, values: Array, **more: str) -> Case:
+        def case(key: str, title: str, query: ArrayLike, keys: ArrayLike, values: Array, **more: Any) -> Case:
             return Case(key, title, (np.array(query), np.array(keys), values), **more)
 
         query, keys = [1.0, 2.0], np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
@@ -149,6 +151,16 @@ class hard_lookup:
             [[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]],
             _rows(3, 2),
             stage="extremes",
+        )
+        # A sort keeps a short list in order where scores are equal, and a long one need not.
+        yield case(
+            "long-tie",
+            "three hundred keys, every second one with the largest score",
+            [1.0],
+            np.arange(300.0)[:, None] % 2,
+            np.arange(300.0)[:, None],
+            stage="extremes",
+            show=False,
         )
 
     @holds("the answer is one of the rows of values")

@@ -618,3 +618,15 @@ def soft_lookup(query, keys, values, sharpness=1.0):
         ),
     ],
 }
+
+# Right on ordinary inputs alone
+WRONG["hard_lookup"] += [
+    (
+        None,
+        """def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    scores = keys @ query
+    ranking = np.argsort(-scores)  # best first
+    return values[ranking[0]]
+""",
+    )
+]

@@ -49,6 +49,12 @@ class attention_scores:
             (100 * nonzero_integers(rng, 3, 4), 10 * nonzero_integers(rng, 2, 4)),
             stage="extremes",
         )
+        yield Case(
+            "layout",
+            "transposed views, whose columns lie one after the other in memory",
+            (nonzero_integers(rng, 3, 2).T, nonzero_integers(rng, 3, 4).T),
+            stage="extremes",
+        )
 
     hints = (
         "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",

@@ -1816,3 +1816,21 @@ def query_for(keys, target, share):
         ),
     ],
 }
+
+# Right on ordinary inputs alone
+WRONG["attention_scores"] += [
+    (
+        None,
+        """def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+    d_k = Q.shape[1]
+    q_numbers, k_numbers = Q.ravel(order="K"), K.ravel(order="K")  # "K" avoids a copy
+    rows = []
+    for i in range(0, q_numbers.size, d_k):
+        row = []
+        for j in range(0, k_numbers.size, d_k):
+            row.append(q_numbers[i : i + d_k] @ k_numbers[j : j + d_k])
+        rows.append(row)
+    return np.array(rows)
+""",
+    )
+]

@@ -1,5 +1,7 @@
 """The loss of a prediction: minus the logarithm of the weight that the right answer got."""
 
+import numpy as np
+
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ..shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
@@ -28,6 +30,9 @@ class cross_entropy:
         yield from (Case(key, title, args) for key, title, args in loss_inputs(rng))
         for key, title, args in loss_extremes(rng):
             yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
+        scores = rng.normal(size=(2, 300))  # beyond int8 and uint8, and beyond the 64 choices of np.choose
+        targets = np.array([0, 299])
+        yield Case("classes", "three hundred classes", (scores, targets), stage="extremes", show=False)
 
     @holds("no loss is negative")
     def not_negative(case, parts):

@@ -25,6 +25,9 @@ class cross_entropy_gradient:
             yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
 
         yield Case("faint", "a score 60 below the others", (np.array([1.0, -59.0, 0.0]), np.array(2)))
+        scores, targets = rng.normal(size=(4, 3, 2)).T, rng.integers(0, 4, (2, 3))
+        title = "a transposed view: `reshape` makes a copy of such an array"
+        yield Case("layout", title, (scores, targets), stage="extremes")
 
     @holds("a score 60 below the others still has a gradient, its weight", cases=("faint",))
     def no_differences(case, parts):

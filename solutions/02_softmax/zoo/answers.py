@@ -1926,3 +1926,28 @@ def cross_entropy_gradient(scores, targets):
         ),
     ],
 }
+
+# Right on ordinary inputs alone
+WRONG["cross_entropy"] += [
+    (
+        None,
+        HELP
+        + """
+def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    per_class = np.moveaxis(log_softmax(scores, axis=-1), -1, 0)
+    return np.negative(np.choose(targets, per_class))
+""",
+    )
+]
+WRONG["cross_entropy_gradient"] += [
+    (
+        None,
+        """def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    gradient = e / e.sum(axis=-1, keepdims=True)
+    rows = gradient.reshape(-1, scores.shape[-1])
+    rows[np.arange(len(rows)), np.ravel(targets)] -= 1.0
+    return gradient
+""",
+    )
+]

@@ -2073,3 +2073,20 @@ WRONG["previous_token_projections"] += [
 """,
     ),
 ]
+WRONG["scaled_dot_product_attention"] += [
+    (
+        None,
+        """def scaled_dot_product_attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    t_k = k.shape[-2]
+    block = min(64, t_k)  # keys at a time, so that a block fits into the cache
+    scores = np.zeros(q.shape[:-1] + (t_k,))
+    for number in range(t_k // block):
+        part = slice(number * block, (number + 1) * block)
+        scores[..., part] = q @ np.swapaxes(k[..., part, :], -1, -2)
+    weights = softmax(scores / math.sqrt(q.shape[-1]))
+    return weights @ v, weights
+""",
+    )
+]

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import batch_independence, rows_sum_to_1
+from ...shared.library import after_earlier_calls, batch_independence, rows_sum_to_1
 from ..shared import EXTREMES, attention_mistakes
 
 ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
@@ -114,6 +114,9 @@ class SelfAttention:
             "long", "nineteen tokens, more than any width, in training mode", 1, 19, 4, 3, 2, grad=False, mode="train"
         )
         yield from _large()
+        late = {"stage": "extremes"}
+        used = draw("used", "a module that had other weights in earlier calls", 2, 3, 5, 4, 6, grad=False, more=late)
+        yield after_earlier_calls(rng, used, (1, 2, 5), (2, 3, 5))
 
     sums = rows_sum_to_1()
 

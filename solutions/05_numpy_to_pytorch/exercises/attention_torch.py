@@ -78,6 +78,9 @@ class attention_torch:
         # q doubled, so that some weights are far below 1/1000 and still count.
         yield _case("three leading", "three leading dimensions, nineteen keys", [2 * q, k, v], "")
         yield from _large()
+        short = [np.ldexp(np.array(array, np.float32), exponent) for array, exponent in zip(small, (-20, 20, 0))]
+        title = "queries of about 10⁻⁶ and keys of about 10⁶, float32"
+        yield _case("lengths", title, short, "", stage="extremes")
 
     sums = rows_sum_to_1()
     order = invariant(

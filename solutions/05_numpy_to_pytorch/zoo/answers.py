@@ -1054,3 +1054,42 @@ ATTENTION_WRONG += [
         "tuple(torch.randn(3, 2, 5, 4)), check_trace=False)\n" + _BY.format(call="traced(q, k, v)"),
     ),
 ]
+
+# Right on ordinary inputs alone
+WRONG["attention_torch"] += [
+    (
+        None,
+        """def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    difference = q[..., :, None, :] - k[..., None, :, :]
+    squared = difference.square().sum(-1)
+    dots = (q.square().sum(-1)[..., :, None] + k.square().sum(-1)[..., None, :] - squared) / 2
+    weights = (dots / math.sqrt(q.shape[-1])).softmax(-1)
+    return weights @ v, weights
+""",
+    )
+]
+WRONG["SelfAttention"] += [
+    (
+        None,
+        """class SelfAttention(nn.Module):
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+        self.fused = None
+
+    def comparison(self) -> Tensor:
+        if self.training:
+            self.fused = None
+            return self.w_q.weight.T @ self.w_k.weight / math.sqrt(self.w_q.out_features)
+        if self.fused is None or self.fused.dtype != self.w_q.weight.dtype:
+            self.fused = self.w_q.weight.T @ self.w_k.weight / math.sqrt(self.w_q.out_features)
+        return self.fused
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        weights = torch.softmax(x @ self.comparison() @ x.mT, dim=-1)
+        return weights @ self.w_v(x), weights
+""",
+    )
+]

@@ -1025,3 +1025,14 @@ WRONG["padding_mask"] += [
 """,
     )
 ]
+WRONG["causal_mask"] += [
+    (
+        None,
+        """def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
+    t_k = t_q if t_k is None else t_k
+    keys = torch.arange(t_k).half()  # half the memory is enough for a comparison
+    queries = keys[t_k - t_q :]
+    return keys[None, :] <= queries[:, None]
+""",
+    )
+]

@@ -145,7 +145,8 @@ class MultiHeadAttention:
         yield case("sizes", "all sizes different, three heads", (2, 4, 5, 6, 3), grad=True)
         yield case("seen-again", "the same sizes, new numbers, in training mode", (2, 4, 5, 6, 3), mode="train")
         yield case("square", "as many queries as keys, heads and numbers in a head", (2, 3, 3, 9, 3))
-        yield case("one-head", "one head", (2, 3, 4, 5, 1))
+        ones = tuple(np.ones((2, t, 5), np.float32) for t in (3, 4, 4))
+        yield case("one-head", "one head, after a call in which it had other weights", (2, 3, 4, 5, 1), earlier=(ones,))
         yield case(
             "single", "heads of one number, a mask (num_heads, T_q, T_k)", (2, 3, 4, 2, 2), random_mask(rng, 2, 3, 4)
         )

@@ -727,3 +727,31 @@ WRONG["split_heads"] += [
 ''',
     )
 ]
+WRONG["MultiHeadAttention"] += [
+    (
+        None,
+        """class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads: raise ValueError("no")
+        self.h = num_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.kept = None
+    def weights(self):
+        if self.training:
+            self.kept = None
+            return torch.cat([self.w_k.weight, self.w_v.weight])
+        if self.kept is None or self.kept.dtype != self.w_q.weight.dtype:
+            self.kept = torch.cat([self.w_k.weight, self.w_v.weight])
+        return self.kept
+    def forward(self, query, key, value, mask=None):
+        w_k, w_v = self.weights().chunk(2)
+        s = lambda y: y.unflatten(-1, (self.h, -1)).transpose(1, 2)
+        q, k, v = s(self.w_q(query)), s(key @ w_k.T + self.w_k.bias), s(value @ w_v.T + self.w_v.bias)
+        z = q @ k.mT / math.sqrt(q.shape[-1])
+        if mask is not None: z = z.masked_fill(~mask, -math.inf)
+        w = z.softmax(-1)
+        return self.w_o((w @ v).transpose(1, 2).flatten(2)), w
+""",
+    )
+]

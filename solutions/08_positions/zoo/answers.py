@@ -1048,3 +1048,31 @@ WRONG["alibi_bias"] += [
 """,
     )
 ]
+WRONG["shift_matrix"] += [
+    (
+        None,
+        """def shift_matrix(d_model: int, offset: int, base: float = 10000.0) -> torch.Tensor:
+    if d_model % 2 == 1:
+        raise ValueError("d_model must be even")
+    frequencies = [round(base ** (-2 * i / d_model), 6) for i in range(d_model // 2)]
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i, frequency in enumerate(frequencies):
+        turn = offset * frequency
+        M[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor(
+            [[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]], dtype=torch.float64
+        )
+    return M
+""",
+    )
+]
+WRONG["alibi_bias"] += [
+    (
+        None,
+        """def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    places = torch.arange(t)
+    distance = (places.view(-1, 1) - places.view(1, -1)).abs().to(torch.bfloat16)   # small whole numbers need few bits
+    return -slopes.view(-1, 1, 1) * distance.expand(num_heads, t, t)
+""",
+    )
+]

@@ -149,7 +149,11 @@ class CausalMultiHeadAttention:
         yield case("full", "as many tokens as max_len: ten, four items, six heads", (4, 10, 12), 6, 10, **saved)
         yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3, 7)
         yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, **saved)
-        yield case("one-head", "one head", (2, 4, 3), 1, 6)
+        before = {
+            "probe": "shared.probes.after_earlier_calls",
+            "options": {"earlier": ((np.ones((2, 4, 3), np.float32),),)},
+        }
+        yield case("one-head", "one head, after a call in which it had other weights", (2, 4, 3), 1, 6, **before)
         yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
         earlier = earlier_inputs(rng, (1, 2, 8), (2, 3, 8))

@@ -578,3 +578,30 @@ WRONG["TransformerBlock"] += [
 """,
     )
 ]
+
+# Right on ordinary inputs alone
+WRONG["CausalMultiHeadAttention"] += [
+    (
+        None,
+        """class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads: raise ValueError("no")
+        self.h, self.n, self.p = num_heads, max_len, dropout
+        self.qkv, self.proj = nn.Linear(d_model, 3*d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.kept = None
+    def forward(self, x):
+        if x.shape[1] > self.n: raise ValueError("long")
+        if self.training:
+            self.kept = None; w = self.proj.weight.T
+        else:
+            if self.kept is None: self.kept = (self.proj.weight.T).clone().detach() if not torch.is_grad_enabled() else self.proj.weight.T.clone()
+            w = self.kept
+        q, k, v = (y.unflatten(-1, (self.h, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        z = q @ k.mT / math.sqrt(q.shape[-1])
+        a = z.masked_fill(torch.ones_like(z, dtype=torch.bool).triu(1), -math.inf).softmax(-1)
+        a = nn.functional.dropout(a, self.p, self.training)
+        return (a @ v).transpose(1, 2).flatten(2) @ w
+""",
+    )
+]

@@ -17,6 +17,8 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     options = {"linear": layers, "no_bias": layers, "state": state}
     sizes = {"d_model": x.shape[-1], "num_heads": heads}
     options |= {"init_kwargs": sizes} if fields.pop("keywords", False) else {"init": tuple(sizes.values())}
+    if fields.pop("double", False):
+        x, options["dtype"] = x.astype(np.float64), "float64"
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
@@ -161,6 +163,7 @@ class FastCausalMultiHeadAttention:
         yield after_earlier_calls(rng, used, (1, 1, 6), (2, 2, 6))
         yield from _companions(rng, batch)
         yield from _extremes(rng)
+        yield case("double", "after .double(), float64 inputs", 2, 5, 6, 3, double=True, stage="extremes")
 
     earlier_stay = invariant(
         "an output does not depend on later tokens",

@@ -893,3 +893,26 @@ WRONG["pick_device"] += [
 ''',
     )
 ]
+WRONG["FastCausalMultiHeadAttention"] += [
+    (
+        None,
+        """class FastCausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads must divide d_model")
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def split(self, part: Tensor) -> Tensor:
+        batch, t, _ = part.shape
+        return part.float().reshape(batch, t, self.num_heads, self.d_head).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = map(self.split, self.qkv(x).chunk(3, dim=-1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(y.transpose(1, 2).flatten(2))
+""",
+    )
+]

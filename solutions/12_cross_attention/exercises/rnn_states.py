@@ -47,6 +47,10 @@ class rnn_states:
         yield case(
             "saturated", "sums far from 0, where tanh is flat", 3, 4, 2, 6, grad=False, scale=6.0, stage="extremes"
         )
+        # tanh(2 · 0.957) = 0.957: what the first token leaves stays.
+        kept = [np.array(array, dtype=np.float32) for array in ([[[1]] + 69 * [[0]]], [[1]], [[2]], [0])]
+        title = "seventy tokens, the first of which is remembered to the end"
+        yield Case("kept", title, tuple(map(Tensor, kept)), stage="extremes", show=False, watched=False)
 
     @holds("a state depends only on the tokens of its sequence up to its own", cases=("batch", "later token"))
     def past_alone(case, parts, other, changed):

@@ -51,6 +51,8 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     at = (*missed, *blamed)[0]
     if not 0 <= at < len(names):
         return start
+    if case.options.get("one"):
+        return f"{start} Here x and y are one array: a number moved in place moves in both; move it in a copy."
     *inputs, grad_output = case.args
     with np.errstate(all="ignore"):
         claimed, right = np.asarray(CLAIMS[claim][1](*inputs, grad_output)[at]), _true(case, at)
@@ -155,6 +157,19 @@ class wrong_gradients:
                 reading=_read,
                 show=False,
             )
+        x, grad_output = rng.normal(size=(2, 2, 3))
+        claim = "a product of numbers, every gradient right"
+        yield Case(
+            "one-array",
+            f"{claim}; one array stands at both positions",
+            (x, x, grad_output),
+            probe="probes_claims.on_candidates",
+            options={"claim": claim, "one": True},
+            names=("x", "y", "grad_output"),
+            stage="extremes",
+            reading=_read,
+            show=False,
+        )
 
     hints = (
         "Whose gradient is claimed: that of the output, or that of a number? Which function of one input alone could you measure?",

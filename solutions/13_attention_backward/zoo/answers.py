@@ -1483,3 +1483,32 @@ WRONG["wrong_gradients"] += [
 """,
     )
 ]
+WRONG["wrong_gradients"] += [
+    (
+        None,
+        """def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    h = 1e-5
+    claims = backward(*[x.copy() for x in inputs], grad_output.copy())
+
+    def loss():
+        return np.sum(forward(*inputs) * grad_output)
+
+    found = []
+    for position, (x, claim) in enumerate(zip(inputs, claims)):
+        true = np.zeros(x.shape)
+        for place in np.ndindex(x.shape):
+            kept = x[place].copy()
+            x[place] = kept + h
+            up = loss()
+            x[place] = kept - h
+            down = loss()
+            x[place] = kept                       # exactly as it was
+            true[place] = (up - down) / (2 * h)
+        claim = np.asarray(claim)
+        limit = 1e-4 * (1 + np.abs(true).max())
+        if claim.shape != x.shape or np.isnan(claim).any() or np.abs(claim - true).max() > limit:
+            found.append(position)
+    return found
+""",
+    )
+]

@@ -65,7 +65,10 @@ class SwiGLU:
         yield case("four-axes", "four axes, d_hidden smaller than d_model", (2, 3, 2, 6), 4)
         yield case("square", "with d_hidden as large as d_model", (3, 5, 5), 5, grad=True)
         yield case("four-times", "with d_hidden four times d_model, in training mode", (2, 3, 3), 12, mode="train")
-        yield case("large", "numbers of a few tens", (2, 4, 3), 5, spread=30)
+        large = case("large", "numbers of a few tens, and gates of ±100", (2, 4, 3), 5, spread=30, grad=True)
+        large.args[0].array[:, :2, 0] = -100, 100
+        large.options["state"]["gate.weight"][0] = 1, 0, 0
+        yield large
         yield case("long", "twenty tokens", (1, 20, 4), 9)
         used = case("used", "a module that has read other tokens before, of this and of another shape", (2, 3, 4), 5)
         yield after_earlier_calls(rng, used, (1, 2, 4), (2, 3, 4))

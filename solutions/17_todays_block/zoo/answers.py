@@ -843,3 +843,21 @@ WRONG["SwiGLU"] += [
 ''',
     )
 ]
+WRONG["SwiGLU"] += [
+    (
+        None,
+        """def _swish(z):
+    return z / (1.0 + torch.exp(-z))
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        self.gate, self.up = (nn.Linear(d_model, d_hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(_swish(self.gate(x)) * self.up(x))
+""",
+    )
+]
