@@ -92,7 +92,7 @@ def test_what_all_wrong_experiments_have_in_common():
     shown = {i: changed(one, lambda a: a + 1) if i in few else one for i, one in observed("weighted_sum").items()}
     said = found("weighted_sum", shown)["RS19"]
     assert said == (
-        f"It is wrong in all {len(few)} experiments in which the length of `weights` along axis 1 is 4 or more, and right in the "
+        f"It is wrong in all {len(few)} experiments in which the length of `V` along axis 0 is 4 or more, and right in the "
         f"{len(cases) - len(few)} others."
     )
 
