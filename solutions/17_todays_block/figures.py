@@ -152,7 +152,7 @@ def gates() -> None:
             fontsize=10,
         )
     ax.axhline(0, color="#AAAAAA", linewidth=0.8)
-    ax.set(xlabel="z, what gate says", ylabel="up · SiLU(z)", xlim=(-5, 6), ylim=(-14, 23))
+    ax.set(xlabel="z, what gate says", ylabel="up · SiLU(z)", xlim=(-5, 6.6), ylim=(-14, 23))
     ax.set_title("The gate closes for negative z")
     curves = {
         "ReLU: max(z, 0)": np.maximum(z, 0),

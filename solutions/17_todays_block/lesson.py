@@ -7,7 +7,7 @@
 # (KV heads and the cache) helps.
 #
 # The block that you built in lesson 09 is GPT-2's. Today's open models are stacks of a block much like it, with four parts
-# replaced and the biases gone. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open
+# replaced and most biases gone. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open
 # model, 135 million parameters that others have trained, into a stack of *your* blocks, and it answers your questions.
 
 # %% role="given"
@@ -32,7 +32,7 @@ figures.todays_block.blocks()
 #
 # | part | Transformer 2017, GPT-2 | Llama 2 70B, Llama 3 | why |
 # |---|---|---|---|
-# | normalization | LayerNorm | RMSNorm | no mean needed |
+# | normalization | LayerNorm | RMSNorm | as good, with one sum fewer |
 # | feed-forward network | ReLU, then GELU | SwiGLU | slightly better at the same cost |
 # | positions | added to the tokens | RoPE in each block | relative distances; no table |
 # | keys and values | one set per head | KV heads shared | a smaller cache (lesson 16) |
@@ -43,7 +43,7 @@ figures.todays_block.blocks()
 #
 # LayerNorm shifts a token's mean to 0, and divides by the spread. Zhang and Sennrich 2019 (section 4) left
 # out the shift. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well,
-# with one sum and one parameter vector less.
+# with one sum and one parameter vector fewer.
 #
 # By hand, for the token (1, 2, 2, 4): the mean of the squares is (1 + 4 + 4 + 16)/4 = 6.25, and its root 2.5. Divided by 2.5
 # the token becomes (0.4, 0.8, 0.8, 1.6). Then each feature is multiplied by its weight, as in LayerNorm.
@@ -342,8 +342,8 @@ if passed(LlamaBlock):
         print(smollm2.how_to_get())
 
 # %% [markdown]
-# Text becomes tokens before the model sees it: pieces of words, found by counting which neighbors often stand together
-# (**byte-pair encoding**, Sennrich et al. 2016).
+# Text becomes tokens before the model sees it: pieces of words, made by merging, again and again, the two neighbors that most often
+# stand together (**byte-pair encoding**, Sennrich et al. 2016).
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -360,7 +360,7 @@ if passed(LlamaBlock) and smol:
 # %% [markdown]
 # @predict
 #
-# After "The capital of France is", which token comes first, with about which probability? And which comes second?
+# After "The capital of France is", which token is likeliest, and how likely, roughly? Which comes second?
 #
 # @answer
 #
@@ -369,8 +369,8 @@ if passed(LlamaBlock) and smol:
 #
 # @wrong
 #
-# Nearly 1 would be right for knowing the capital. But the question is how the sentence goes on, and many true ones begin
-# like this.
+# Nearly 1 would be right for knowing the capital. But the question is how the sentence goes on, and many true sentences
+# begin like this.
 
 # %% role="payoff" exercise="LlamaBlock" tags=["hide-input"]
 if passed(LlamaBlock) and smol:
@@ -485,15 +485,15 @@ if passed(LlamaBlock) and smol:
     assert min(each for name, each in gaps.items() if name != "as they are") > 100 * gaps["as they are"]
 
 # %% [markdown]
-# Good answers to short questions don't show that a model was loaded correctly. The same logits as another program's do: after
-# the short sentence, where **A** still says Paris, its logits differ from NumPy's by up to
-# {{ gaps["rotated in halves"]:.1f; it > 0.2 }}, yours by {{ gaps["as they are"]:.4f; it < 0.01 }}.
+# Good answers to short questions don't show that a model was loaded correctly; equal logits do. Rotated in halves, the model still
+# says Paris, but its logits are off from NumPy's by up to {{ gaps["rotated in halves"]:.1f; it > 0.2 }}; yours by
+# {{ gaps["as they are"]:.4f; it < 0.01 }}.
 
 # %% [markdown]
-# ## It chats on your cache
+# ## Chatting with your cache
 #
-# As it stands, the model reads the whole text again for each token. Lesson 16's cache avoids that: a rotated key depends on
-# its own position alone, so it can be kept. The folded cell takes `KVCache` and `grouped_query_attention` from your notebook
+# As it stands, the model reads the whole text again for each token. Lesson 16's cache avoids that: a key's rotation
+# depends on its own position alone, so rotated keys can be kept. The folded cell takes `KVCache` and `grouped_query_attention` from your notebook
 # of lesson 16, if it lies beside this one and you have solved them. If not, stand-ins do the same.
 
 # %% role="demo" tags=["hide-input"]
@@ -648,8 +648,8 @@ if passed(SwiGLU):
 # For those who load models: one mistake that neither text of "Break it" shows, and how to find it.
 
 # %% [markdown]
-# What if RoPE is given another base, 10,000 for 100,000? It changes the slowly turning pairs most, and those are the ones
-# that tell distant positions apart. So we measure how surprised the model is by each token of longer texts, in nats (lesson
+# What if RoPE is given another base, 10,000 for 100,000? Every pair but the first then turns too fast, by at most 0.08
+# radians per token: little within a sentence, whole turns over hundreds of tokens. So we measure how surprised the model is by each token of longer texts, in nats (lesson
 # 10): 600 tokens from each of six places in Python's reference manual.
 
 # %% role="demo"
@@ -699,10 +699,10 @@ if passed(LlamaBlock) and smol:
     assert max(first for first, _ in largest) > 20_000 and max(last for _, last in largest) > 256
 
 # %% [markdown]
-# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}, and that of the last token crosses 256,
-# too, in the last blocks. With *Paris*, *seven*, *(*, *Although*
+# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}, and the largest of the last token
+# passes 256, too, in the last blocks. With *Paris*, *seven*, *(*, *Although*
 # or *Water* in its place it is between {{ min(peaks):,.0f; it > 15_000 }} and {{ max(peaks):,.0f }}. Its square is thousands
-# of times larger than any number in float16. Such **massive activations** are found in many models, and heads put much of
+# of times larger than float16's largest. Such **massive activations** are found in many models, and heads put much of
 # their weight on the tokens that have them (Sun et al. 2024). In lesson 18 you will see many heads look at the first token.
 
 # %% [markdown]
@@ -793,7 +793,7 @@ def from_the_hub(state, c):
 #
 # ## What the lesson is for
 #
-# Learners open today's block and find lesson 09 in it, with four parts replaced and the biases gone. What they have written is no
+# Learners open today's block and find lesson 09 in it, with four parts replaced and most biases gone. What they have written is no
 # toy: a real model runs on it, and chats on their cache. Download the weights before the lesson (`make model`), so that the room
 # doesn't wait while everyone fetches 100 MB.
 #
