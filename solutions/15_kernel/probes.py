@@ -23,7 +23,7 @@ from math import prod
 from os.path import dirname
 from textwrap import dedent
 from tokenize import TokenError
-from types import FunctionType, SimpleNamespace, TracebackType
+from types import CodeType, FunctionType, SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -244,13 +244,19 @@ def _call_at_fault(name: str) -> str:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
-    first = frame.f_code.co_firstlineno
+    return _call_at(frame.f_code, frame.f_lineno, name)
+
+
+@cache
+def _call_at(code: CodeType, number: int, name: str) -> str:
+    """The same of the line of that number: a mistake has its fault at one line in nearly all cases."""
+    first = code.co_firstlineno
     try:
-        block = getblock(getlines(frame.f_code.co_filename)[first - 1 :])
+        block = getblock(getlines(code.co_filename)[first - 1 :])
         kernel = ast.parse(dedent("".join(block))).body[0]
     except (SyntaxError, IndexError, TokenError):
         return ""
-    nodes, line = [*ast.walk(kernel)], frame.f_lineno - first + 1
+    nodes, line = [*ast.walk(kernel)], number - first + 1
     calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name]
     here = {_shown(node, nodes) for node in calls if node.lineno <= line <= (node.end_lineno or 0)}
     return here.pop() if len(here) == 1 else ""
@@ -627,9 +633,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (whole, "options", replace(whole.options, sanitize_overflow=False)),
         (interpreter, "_get_np_dtype", _numpy_once(interpreter._get_np_dtype)),
         (interpreter, "_validate_np_data_size", _fits_once(interpreter._validate_np_data_size)),
-        (triton.language.core.block_type, "__init__", _type_once(triton.language.core.block_type.__init__)),
-        (triton.language.core.tensor, "__init__", _tensor_once(triton.language.core.tensor.__init__)),
-        (triton.language.core.dtype, "__eq__", _equal_at_once(triton.language.core.dtype.__eq__)),
+        *_types_at_once(),
         (semantic, "broadcast_impl_value", _operands_once(semantic.broadcast_impl_value)),
         (semantic, "binary_op_type_checking_impl", _operands_once(semantic.binary_op_type_checking_impl)),
     ]
@@ -726,6 +730,16 @@ def _put_back(before: list[tuple[Any, str, Any]]) -> None:
             setattr(owner, name, value)
         elif isinstance(owner, type):  # a module keeps it: rewritten kernels use it
             delattr(owner, name)
+
+
+def _types_at_once() -> list[tuple[Any, str, Any]]:
+    """Owner, name and value of what Triton's types and tensors are made and compared by, without what is the same each time."""
+    core = triton.language.core
+    return [
+        (core.block_type, "__init__", _type_once(core.block_type.__init__)),
+        (core.tensor, "__init__", _tensor_once(core.tensor.__init__)),
+        (core.dtype, "__eq__", _equal_at_once(core.dtype.__eq__)),
+    ]
 
 
 def _type_once(make: Callable[..., None]) -> Callable[..., None]:
@@ -869,9 +883,9 @@ def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
     """What the compiler for a GPU refuses, which the interpreter lets pass: the kernel's line, a line break, and what it says; '' for
     nothing. Only its front end runs, which needs no GPU and takes a hundredth of a second."""
     try:
-        with pause_watching(), _patched(_compilable()):
+        with pause_watching(), _patched([*_compilable(), *_types_at_once()]):
             for function, args, kwargs in launched:
-                _front_end(_as_jit(function, {}), args, kwargs)
+                _front_end(_as_jit(function), args, kwargs)
         return ""
     except CompilationError as error:
         line = error.src.splitlines()[error.node.lineno - 1].strip() if error.src else ""
@@ -892,7 +906,9 @@ def _front_end(kernel: Any, args: tuple, kwargs: dict[str, Any]) -> None:
     kinds = {name: "constexpr" if name in fixed else _compiled_type(value) for name, value in given.items()}
     target, context = GPUTarget("cuda", 80, 32), ir.context()
     backend = compiler.make_backend(target)
-    options = backend.parse_options({})
+    options = backend.parse_options(
+        {"sanitize_overflow": False}
+    )  # the checks of a kernel that is debugged, which refuse nothing
     ir.load_dialects(context)
     backend.load_dialects(context)
     source = compiler.ASTSource(kernel, kinds, fixed)
@@ -906,16 +922,27 @@ def _compiled_type(value: Any) -> str:
     return {bool: "i1", int: "i32" if abs(value) < 1 << 31 else "i64", float: "fp32"}[type(value)]
 
 
-def _as_jit(function: Any, names: dict[str, Any]) -> Any:
-    """A kernel as `@triton.jit` makes it where nothing is interpreted, and all kernels that its names stand for. names: theirs, as far as
-    they are known."""
-    if not names:
-        names.update(function.__globals__)
-        own = {name: value.fn for name, value in names.items() if is_a(value, interpreter.InterpretedFunction)}
-        names.update((name, _as_jit(one, names)) for name, one in own.items())
-    copy = update_wrapper(FunctionType(function.__code__, names, argdefs=function.__defaults__), function)
-    del copy.__wrapped__  # else its text would be sought there
-    return jit.JITFunction(copy)
+def _as_jit(function: Any) -> Any:
+    """A kernel as `@triton.jit` makes it where nothing is interpreted, and with it those that it calls."""
+    names = dict(function.__globals__)
+    kernels = {name: value.fn for name, value in names.items() if is_a(value, interpreter.InterpretedFunction)}
+    made: dict[Any, Any] = {}
+    todo = [function]
+    while todo:
+        one = todo.pop()
+        if one not in made:
+            copy = update_wrapper(FunctionType(one.__code__, names, argdefs=one.__defaults__), one)
+            del copy.__wrapped__  # else its text would be sought there
+            made[one] = jit.JITFunction(copy)
+            todo += [kernels[name] for name in _names(one.__code__) if name in kernels]
+    names.update((name, made[one]) for name, one in kernels.items() if one in made)
+    return made[function]
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function reads, and what is in it."""
+    inner = (_names(one) for one in code.co_consts if type(one) is CodeType)
+    return set(code.co_names).union(*inner)
 
 
 @cache
