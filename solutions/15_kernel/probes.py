@@ -23,12 +23,12 @@ from math import prod
 from os.path import dirname
 from textwrap import dedent
 from tokenize import TokenError
-from types import FunctionType, SimpleNamespace, TracebackType
+from types import CodeType, FunctionType, SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
 import torch
-from numpy import arange, array, asarray, bool_, float16, full, int64, isin, nan, unique, zeros
+from numpy import arange, array, asarray, bool_, empty, float16, full, int64, isin, nan, unique, zeros
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
@@ -49,6 +49,7 @@ except ImportError:  # then the exercises cannot be judged, which is said before
 __builtins__ = BUILTINS
 
 T = of_torch()
+TENSOR = triton.language.core.tensor if triton else None
 fill, as_strided = torch.Tensor.fill_, torch.as_strided
 GUARD = 1 << 14  # entries before and after each input: what reads beyond it by less is seen to mean it
 READ, WRITE, SHARED, LANES = (
@@ -65,10 +66,15 @@ VIEWS = """
 """.split()
 
 
-_EXCHANGES: list[tuple[Any, str, Any]] = []  # owner, name, value: what the interpreter exchanges in Triton's language
+USUAL = "int32 int64 fp16 fp32 fp64".split()
+_MISSING = object()
+# What the interpreter works out again in each operation, by the names of Triton's types:
 _TYPES: dict[Any, dict[str, Any]] = {}  # what a block's type is made of, by its element's type and its shape
-_NUMPY: dict[str, Any] = {}  # NumPy's type for the name of one of Triton's
-_TENSORS: dict[str, dict[str, Any]] = {}  # what a tensor in a kernel is made of beside its numbers, by its type
+_NUMPY: dict[str, Any] = {}  # NumPy's type
+_FITS: dict[tuple[int, str], bool] = {}  # whether numbers of so many bytes fit
+_TENSORS: dict[str, dict[str, Any]] = {}  # what a tensor is made of beside its numbers
+_INDEXED: dict[tuple[Any, ...], Any] = {}  # a tensor's type with axes added
+_OPERANDS: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # to what two operands are brought, see `_types`
 
 
 class Stop(Exception):
@@ -162,30 +168,31 @@ class Trace:
         if self.fault or self.again:
             raise Stop
         self.index, self.program = index, self.number(index)
-        every = pointers.reshape(-1).astype(int64)
+        every = pointers.reshape(-1).view(int64)
         lanes = mask.reshape(-1) if mask.size == every.size else full(every.size, bool(mask.all()))
-        used = every[lanes]
+        used = every if lanes.all() else every[lanes]
         if not used.size:
-            extent, entries = self._nearest(every), zeros(0, int64)
+            extent = self._nearest(every)
         else:
             low, high = int(used.min()), int(used.max())
             extent = next((one for one in self.extents if not one.distance(low, high)), None)
             if extent is None:
                 self._beyond(kind, every, lanes)
-            entries = (used - extent.start) // extent.size
         if extent is None:
             return
         if self.left_out and (kind == READ) == (extent.input < 0):
             self.depends()
         place = self.extents.index(extent)
-        first = (int(every.min()) - extent.start) // extent.size
-        summary = (len(self.grids), self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
+        first = ((low if used is every else int(every.min())) - extent.start) // extent.size
+        last = (high - extent.start) // extent.size if used.size else -1
+        summary = (len(self.grids), self.program, place, first, last, every.size, used.size)
         (self.loads if kind == READ else self.stores).append(summary)
         if kind == READ:
             self.widest = max(self.widest, every.size)
-            if not self.twice and used.size > summary[4] - first + 1 > 0:
-                self.twice = (used.size, first, summary[4])
-        if kind == WRITE and entries.size:
+            if not self.twice and used.size > last - first + 1 > 0:
+                self.twice = (used.size, first, last)
+        if kind == WRITE and used.size:
+            entries = (used - extent.start) // extent.size
             others = (extent.writer[entries] >= 0) & (extent.writer[entries] != self.program)
             if others.any():
                 lane = int(arange(every.size)[lanes][others.argmax()])
@@ -237,13 +244,19 @@ def _call_at_fault(name: str) -> str:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
-    first = frame.f_code.co_firstlineno
+    return _call_at(frame.f_code, frame.f_lineno, name)
+
+
+@cache
+def _call_at(code: CodeType, number: int, name: str) -> str:
+    """The same of the line of that number: a mistake has its fault at one line in nearly all cases."""
+    first = code.co_firstlineno
     try:
-        block = getblock(getlines(frame.f_code.co_filename)[first - 1 :])
+        block = getblock(getlines(code.co_filename)[first - 1 :])
         kernel = ast.parse(dedent("".join(block))).body[0]
     except (SyntaxError, IndexError, TokenError):
         return ""
-    nodes, line = [*ast.walk(kernel)], frame.f_lineno - first + 1
+    nodes, line = [*ast.walk(kernel)], number - first + 1
     calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name]
     here = {_shown(node, nodes) for node in calls if node.lineno <= line <= (node.end_lineno or 0)}
     return here.pop() if len(here) == 1 else ""
@@ -392,14 +405,16 @@ class Wrapper(TorchDispatchMode):
 @contextmanager
 def _patched(patches: list[tuple[Any, str, Any]]) -> Iterator[None]:
     """For so long, each owner has under each name the value beside it."""
-    before = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
-    for owner, name, value in patches:
-        setattr(owner, name, value)
+    with pause_watching():
+        before = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
+        for owner, name, value in patches:
+            setattr(owner, name, value)
     try:
         yield
     finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+        with pause_watching():
+            for owner, name, value in before:
+                setattr(owner, name, value)
 
 
 class Block(np.ndarray):
@@ -549,18 +564,17 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
     def traced_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.grid) and not is_a(self.grid, tuple):
             raise TypeError("a grid is a tuple of one to three sizes, such as kernel[(programs,)](…)")
-        with pause_watching():
-            for value in (*args, *kwargs.values()):
-                for one in value if type(value) is tuple else (getattr(value, "base", value),):
-                    if is_a(one, T.Tensor):
-                        trace.extent_of(one)
-            trace.running = True
-            if trace.programs:
-                self.fn = chosen(self.fn)
-            try:
-                return execute(self, *args, **kwargs)
-            finally:
-                trace.running = False
+        for value in (*args, *kwargs.values()):
+            for one in value if type(value) is tuple else (getattr(value, "base", value),):
+                if is_a(one, T.Tensor):
+                    trace.extent_of(one)
+        trace.running = True
+        if trace.programs:
+            self.fn = chosen(self.fn)
+        try:
+            return execute(self, *args, **kwargs)
+        finally:
+            trace.running = False
 
     def chosen(program: Any) -> Any:
         def run(**args: Any) -> None:
@@ -576,7 +590,15 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
 
     def traced_run(self: Any, *args: Any, **kwargs: Any) -> Any:
         trace.launched.append((self.fn, args, kwargs))
-        return run(self, *args, **kwargs)
+        with pause_watching():
+            return run(self, *args, **kwargs)
+
+    def traced_inputs(self: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return (args, kwargs) if all(map(_here, (*args, *kwargs.values()))) else to_host(self, args, kwargs)
+
+    def traced_outputs(self: Any, args: Any, hosts: Any, *others: Any) -> None:
+        if hosts is not args:
+            from_host(self, args, hosts, *others)
 
     def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not trace.running:
@@ -587,6 +609,9 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
 
     inner = interpreter.InterpretedFunction.__call__
     run, whole = interpreter.InterpretedFunction.run, interpreter.interpreter_builder
+    to_host, from_host = executor._init_args_hst, executor._restore_args_dev
+    semantic = type(interpreter.interpreter_semantic)
+    exchanged: list[tuple[Any, str, Any]] = []
     patches = [
         (builder, "create_masked_load", traced_load),
         (builder, "create_masked_store", traced_store),
@@ -596,68 +621,139 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (builder, "set_grid_dim", traced_grid),
         (interpreter.ReduceOps, "sum", traced_sum),
         (executor, "__call__", traced_launch),
+        (executor, "_init_args_hst", traced_inputs),
+        (executor, "_restore_args_dev", traced_outputs),
         (interpreter.InterpretedFunction, "run", traced_run),
         (interpreter.InterpretedFunction, "__call__", traced_call),
         (jit.JITFunction, "run", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn).run(*a, **k)),
         (jit.JITFunction, "__call__", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn)(*a, **k)),
         (autotuner.Autotuner, "run", lambda self, *a, **k: self.fn.run(*a, **k, **self.configs[0].all_kwargs())),
-        (interpreter, "_patch_lang", _patched_once(interpreter._patch_lang)),
+        (interpreter, "_patch_lang", _exchanged_once(interpreter._patch_lang, exchanged)),
         # it computes each `+` of whole numbers twice
         (whole, "options", replace(whole.options, sanitize_overflow=False)),
         (interpreter, "_get_np_dtype", _numpy_once(interpreter._get_np_dtype)),
-        (triton.language.core.block_type, "__init__", _type_once(triton.language.core.block_type.__init__)),
-        (triton.language.core.tensor, "__init__", _tensor_once(triton.language.core.tensor.__init__)),
+        (interpreter, "_validate_np_data_size", _fits_once(interpreter._validate_np_data_size)),
+        *_types_at_once(),
+        (semantic, "broadcast_impl_value", _operands_once(semantic.broadcast_impl_value)),
+        (semantic, "binary_op_type_checking_impl", _operands_once(semantic.binary_op_type_checking_impl)),
     ]
-    language = [(owner, dict(vars(owner))) for owner in _language()]
     try:
         with _patched(patches):
             yield
     finally:
-        for owner, members in language:  # else kernels could not be compiled any more; Triton until 3.5 leaves it so
-            for name, value in [*vars(owner).items()]:
-                if name in members and value is not members[name]:
-                    setattr(owner, name, members[name])
-                elif name not in members and isinstance(owner, type):  # a module keeps it: rewritten kernels use it
-                    delattr(owner, name)
+        with pause_watching():
+            _put_back(exchanged)  # else kernels could not be compiled any more; Triton until 3.5 leaves it so
 
 
-def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _here(value: Any) -> bool:
+    """Whether the interpreter may take an argument as it is. It would make another tensor of the same memory, and in the end copy all of
+    that memory to where it is."""
+    if is_a(value, T.Tensor):
+        return bool(T.get(value, "device").type == "cpu")
+    return type(value) in (int, float, bool, str, type(None))
+
+
+def _exchanged_once(patch: Callable[[Any], Any], exchanged: list[tuple[Any, str, Any]]) -> Callable[[Any], Any]:
     """The interpreter turns the language's functions into its own, at each launch and again at each call of one of the language's own
-    kernels, such as `tl.sum`: once is enough, and `_in_interpreter` undoes it. What it exchanges is the same each time, so that it is
-    looked for once in a process."""
-    patched = False
+    kernels, such as `tl.sum`: once is enough. exchanged: is filled with owner, name and value of what was there before."""
 
     def once(function: Any) -> Any:
-        nonlocal patched
-        if not patched:
-            patched = True
-            if not _EXCHANGES:
-                before = [(owner, dict(vars(owner))) for owner in _language()]
-                patch(SimpleNamespace(__globals__={"tl": triton.language, "core": triton.language.core}))
-                for owner, members in before:
-                    now = vars(owner).items()
-                    _EXCHANGES.extend((owner, name, value) for name, value in now if value is not members.get(name))
-            for owner, name, value in _EXCHANGES:
+        if not exchanged:
+            for owner, name, value in _exchanges(patch):
+                exchanged.append((owner, name, vars(owner).get(name, _MISSING)))
                 setattr(owner, name, value)
-            # A number is an array of one entry there, which NumPy since 2.4 makes no int of; Triton until 3.6 asks it to.
-            triton.language.tensor.__index__ = lambda number: number.handle.data.item()
         return SimpleNamespace(restore=lambda: None)
 
     return once
+
+
+@cache
+def _exchanges(patch: Callable[[Any], Any]) -> list[tuple[Any, str, Any]]:
+    """Owner, name and value of what the interpreter exchanges in Triton's language: the same each time, so that it is looked for once
+    in a process."""
+    before = [(owner, dict(vars(owner))) for owner in _language()]
+    patch(SimpleNamespace(__globals__={"tl": triton.language, "core": triton.language.core}))
+    changed = [
+        (owner, name, value, members.get(name, _MISSING))
+        for owner, members in before
+        for name, value in vars(owner).items()
+        if value is not members.get(name)
+    ]
+    _put_back([(owner, name, former) for owner, name, _, former in changed])
+    found = [(owner, name, _direct(value)) for owner, name, value, _ in changed]
+    found = [(owner, name, _index_once(value) if name == "__getitem__" else value) for owner, name, value in found]
+    # A number is an array of one entry there, which NumPy since 2.4 makes no int of; Triton until 3.6 asks it to.
+    return [*found, (triton.language.tensor, "__index__", lambda number: number.handle.data.item())]
+
+
+def _direct(exchange: Any) -> Any:
+    """What the interpreter exchanges calls the language's own function through two others, which do the same at each call: here at once."""
+    between = (getattr(exchange, "__kwdefaults__", None) or {}).get("member")
+    if getattr(between, "__code__", None) is not triton.language.core.builtin(lambda: None).__code__:
+        return exchange
+    own = between.__wrapped__
+
+    def call(*args: Any, **named: Any) -> Any:
+        named["_semantic"] = interpreter.interpreter_semantic
+        return own(*args, **named)
+
+    return call
+
+
+def _adds_at_most(index: Any) -> bool:
+    """Whether an entry of an index is None, or a slice of everything."""
+    return index is None or (type(index) is slice and index.start is index.stop is index.step is None)
+
+
+def _index_once(index: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An index adds axes, as in `rows[:, None]`: to which type is worked out once for each type."""
+
+    def index_once(tensor: Any, at: Any) -> Any:
+        if type(at) is not tuple or not tensor.type.is_block() or not all(map(_adds_at_most, at)):
+            return index(tensor, at)
+        key = (tensor.type.name, *(one is None for one in at))
+        to = _INDEXED.get(key)
+        if to is None:
+            made = index(tensor, at)
+            _INDEXED[key] = made.type
+            return made
+        handle = tensor.handle
+        numbers = handle.data.reshape(_sizes(to.shape))
+        return TENSOR(interpreter.TensorHandle(numbers, handle.dtype.scalar), to)
+
+    return index_once
+
+
+def _put_back(before: list[tuple[Any, str, Any]]) -> None:
+    for owner, name, value in reversed(before):
+        if value is not _MISSING:
+            setattr(owner, name, value)
+        elif isinstance(owner, type):  # a module keeps it: rewritten kernels use it
+            delattr(owner, name)
+
+
+def _types_at_once() -> list[tuple[Any, str, Any]]:
+    """Owner, name and value of what Triton's types and tensors are made and compared by, without what is the same each time."""
+    core = triton.language.core
+    return [
+        (core.block_type, "__init__", _type_once(core.block_type.__init__)),
+        (core.tensor, "__init__", _tensor_once(core.tensor.__init__)),
+        (core.dtype, "__eq__", _equal_at_once(core.dtype.__eq__)),
+    ]
 
 
 def _type_once(make: Callable[..., None]) -> Callable[..., None]:
     """The interpreter makes some block's type in nearly each operation, and there are few of them: each is worked out once."""
 
     def make_once(self: Any, element: Any, shape: Any) -> None:
-        key = (element.name, *shape)
-        if not all(type(size) is int for size in shape):
-            make(self, element, shape)
-        elif key in _TYPES:
-            vars(self).update(_TYPES[key])
+        sizes = _sizes(shape)
+        key = (element.name, *sizes)
+        if key in _TYPES:
+            self.__dict__.update(_TYPES[key])
         else:
             make(self, element, shape)
-            _TYPES[key] = dict(vars(self))
+            if all(type(size) is int for size in sizes):
+                _TYPES[key] = dict(vars(self))
 
     return make_once
 
@@ -675,12 +771,104 @@ def _tensor_once(make: Callable[..., None]) -> Callable[..., None]:
     """So is what a kernel's tensor has beside its numbers: it depends on its type alone."""
 
     def make_once(self: Any, handle: Any, type: Any) -> None:
-        if type.name not in _TENSORS:
+        kept = _TENSORS.get(type.name)
+        if kept is None:
             make(self, handle, type)
-            _TENSORS[type.name] = dict(vars(self))
-        vars(self).update(_TENSORS[type.name], handle=handle, type=type)
+            kept = _TENSORS[type.name] = dict(vars(self))
+        self.__dict__.update(kept)
+        self.handle, self.type = handle, type
 
     return make_once
+
+
+def _fits_once(fits: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Whether numbers fit into a type is asked of each block, and depends on how large one of them is."""
+
+    def fits_once(numbers: Any, type: Any) -> bool:
+        key = (numbers.itemsize, type.name)
+        found = _FITS.get(key)
+        if found is None:
+            found = _FITS[key] = fits(numbers, type)
+        return found
+
+    return fits_once
+
+
+def _equal_at_once(equal: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Two types of numbers are compared in nearly each operation."""
+    plain = triton.language.core.dtype
+
+    def equal_at_once(self: Any, other: Any) -> Any:
+        return self.name == other.name if type(other) is plain else equal(self, other)
+
+    return equal_at_once
+
+
+def _operands_once(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Two operands of one shape, and those of an operator of one type as well: to what they are brought is worked out once for each two
+    types, where no tensor's numbers are converted."""
+
+    def prepare_once(self: Any, one: Any, other: Any, *flags: bool, **named: bool) -> Any:
+        kinds = _kind(one), _kind(other)
+        key = (prepare.__name__, *kinds, *flags)
+        types = () if named else _OPERANDS.get(key)
+        if types:
+            first, second = types
+            return (one if first is None else _spread(one, first)), (
+                other if second is None else _spread(other, second)
+            )
+        made = prepare(self, one, other, *flags, **named)
+        if types is None and None not in kinds:
+            _OPERANDS[key] = _types((one, other), made)
+        return made
+
+    return prepare_once
+
+
+def _kind(operand: Any) -> Any:
+    """What decides to which type an operand is brought: a tensor's type, or that of a number of a usual size; None for all else."""
+    kind = type(operand)
+    if kind is TENSOR:
+        return operand.type.name
+    return kind if kind is float or (kind is int and abs(operand) < 1 << 31) else None
+
+
+def _types(before: tuple[Any, Any], after: tuple[Any, Any]) -> tuple[Any, ...]:
+    """To what two operands were brought, None for one that stays; empty where a tensor's numbers were converted, or a plain number to
+    another type than its partner has."""
+    types = []
+    for old, new, partner in zip(before, after, reversed(before), strict=True):
+        if new is old:
+            types.append(None)
+            continue
+        alike = old if type(old) is TENSOR else partner
+        if (
+            type(alike) is not TENSOR
+            or alike.dtype != new.dtype
+            or (alike is partner and alike.dtype.name not in USUAL)
+        ):
+            return ()
+        types.append(new.type)
+    return tuple(types)
+
+
+def _spread(operand: Any, to: Any) -> Any:
+    """A tensor or a number whose numbers are repeated until it has this type."""
+    if type(operand) is not TENSOR:
+        scalar = array([operand or 0], interpreter._get_np_dtype(to))  # without the sign of -0.0
+        operand = TENSOR(interpreter.TensorHandle(scalar, to.scalar), to.scalar)
+        if not to.is_block():
+            return operand
+    handle = operand.handle
+    kind = handle.data.dtype if operand.type.is_block() else interpreter._get_np_dtype(handle.dtype)
+    numbers = empty(_sizes(to.shape), kind)
+    numbers[...] = handle.data
+    return TENSOR(interpreter.TensorHandle(numbers, handle.dtype.scalar), to)
+
+
+def _sizes(shape: Any) -> Any:
+    """Of a block, without Triton's own tuple, which is slow to go through."""
+    return getattr(shape, "values", shape)
 
 
 @cache
@@ -695,9 +883,9 @@ def _refused(launched: list[tuple[Any, tuple, dict[str, Any]]]) -> str:
     """What the compiler for a GPU refuses, which the interpreter lets pass: the kernel's line, a line break, and what it says; '' for
     nothing. Only its front end runs, which needs no GPU and takes a hundredth of a second."""
     try:
-        with pause_watching(), _patched(_compilable()):
+        with pause_watching(), _patched([*_compilable(), *_types_at_once()]):
             for function, args, kwargs in launched:
-                _front_end(_as_jit(function, {}), args, kwargs)
+                _front_end(_as_jit(function), args, kwargs)
         return ""
     except CompilationError as error:
         line = error.src.splitlines()[error.node.lineno - 1].strip() if error.src else ""
@@ -718,7 +906,9 @@ def _front_end(kernel: Any, args: tuple, kwargs: dict[str, Any]) -> None:
     kinds = {name: "constexpr" if name in fixed else _compiled_type(value) for name, value in given.items()}
     target, context = GPUTarget("cuda", 80, 32), ir.context()
     backend = compiler.make_backend(target)
-    options = backend.parse_options({})
+    options = backend.parse_options(
+        {"sanitize_overflow": False}
+    )  # the checks of a kernel that is debugged, which refuse nothing
     ir.load_dialects(context)
     backend.load_dialects(context)
     source = compiler.ASTSource(kernel, kinds, fixed)
@@ -732,16 +922,27 @@ def _compiled_type(value: Any) -> str:
     return {bool: "i1", int: "i32" if abs(value) < 1 << 31 else "i64", float: "fp32"}[type(value)]
 
 
-def _as_jit(function: Any, names: dict[str, Any]) -> Any:
-    """A kernel as `@triton.jit` makes it where nothing is interpreted, and all kernels that its names stand for. names: theirs, as far as
-    they are known."""
-    if not names:
-        names.update(function.__globals__)
-        own = {name: value.fn for name, value in names.items() if is_a(value, interpreter.InterpretedFunction)}
-        names.update((name, _as_jit(one, names)) for name, one in own.items())
-    copy = update_wrapper(FunctionType(function.__code__, names, argdefs=function.__defaults__), function)
-    del copy.__wrapped__  # else its text would be sought there
-    return jit.JITFunction(copy)
+def _as_jit(function: Any) -> Any:
+    """A kernel as `@triton.jit` makes it where nothing is interpreted, and with it those that it calls."""
+    names = dict(function.__globals__)
+    kernels = {name: value.fn for name, value in names.items() if is_a(value, interpreter.InterpretedFunction)}
+    made: dict[Any, Any] = {}
+    todo = [function]
+    while todo:
+        one = todo.pop()
+        if one not in made:
+            copy = update_wrapper(FunctionType(one.__code__, names, argdefs=one.__defaults__), one)
+            del copy.__wrapped__  # else its text would be sought there
+            made[one] = jit.JITFunction(copy)
+            todo += [kernels[name] for name in _names(one.__code__) if name in kernels]
+    names.update((name, made[one]) for name, one in kernels.items() if one in made)
+    return made[function]
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function reads, and what is in it."""
+    inner = (_names(one) for one in code.co_consts if type(one) is CodeType)
+    return set(code.co_names).union(*inner)
 
 
 @cache

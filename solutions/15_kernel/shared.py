@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +23,14 @@ FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose
 MOST_KEYS = 128  # in one load: a block of more does not fit where it is to stay
 COMPILED = "float16, and compiled for a GPU"
 HALF = {"rtol": 2e-2, "atol": 2e-4}  # of float16
+
+
+class Written(NamedTuple):
+    """The entries of the result in which a program's stores lie: at which the first store begins, the lowest and the highest."""
+
+    begin: int
+    first: int
+    last: int
 
 
 def normal(rng: np.random.Generator, *shapes: tuple[int, ...], dtype: type = np.float32) -> tuple[Tensor, ...]:
@@ -111,16 +121,20 @@ def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
             "that is room for every score. A tile of "
             "scores stays inside its program.",
         )
-    loads, stores = (numbers(parts[name]).reshape(-1, 7) for name in ("loads", "stores"))
+    # In Python's own numbers: there may be hundreds of loads, and each mistake has its own.
+    loads, stores = (numbers(parts[name]).reshape(-1, 7).astype(int).tolist() for name in ("loads", "stores"))
     grids = numbers(parts["grids"]).reshape(-1, 3)
+    read: Counter[tuple[int, ...]] = Counter()
+    for load in loads:
+        read[tuple(load[:3])] += load[6]
+    written = _written(stores)
     for place, name in ((1, "key"), (2, "value")):
-        for load in loads[loads[:, 2] == place]:
-            own = stores[(stores[:, :2] == load[:2]).all(axis=1) & (stores[:, 2] < 0)]
-            rows, program = (
-                int(loads[(loads[:, :3] == load[:3]).all(axis=1), 6].sum()),
-                _number(int(load[1]), grids[load[0] - 1]),
-            )
-            _once(name, k, load, rows, _heads(own, q), program)
+        for load in loads:
+            if load[2] != place:
+                continue
+            own = written.get(tuple(load[:2]))
+            program = partial(_number, load[1], grids[load[0] - 1])
+            _once(name, k, load, read[tuple(load[:3])], _heads(own, q), program)
             if (
                 case.kwargs.get("causal") and len(grids) == 1
             ):  # of several kernels, what one writes may be no row of the result
@@ -140,49 +154,61 @@ def _attention(case: Case) -> Array:
     return found
 
 
-def _heads(own: Array, q: tuple[int, ...]) -> int:
+def _written(stores: list[list[int]]) -> dict[tuple[int, ...], Written]:
+    """What each program of each launch wrote of a tensor that is no input."""
+    found: dict[tuple[int, ...], Written] = {}
+    for launch, program, place, first, last, *_ in stores:
+        if place < 0:
+            before = found.get((launch, program), Written(first, first, last))
+            found[launch, program] = Written(before.begin, min(first, before.first), max(last, before.last))
+    return found
+
+
+def _heads(own: Written | None, q: tuple[int, ...]) -> int:
     """How many heads of q a program's stores lie in."""
-    if not own.size:
+    if own is None:
         return 1
     head = q[2] * q[3]
-    return int(own[:, 4].max() // head - own[:, 3].min() // head) + 1
+    return own.last // head - own.first // head + 1
 
 
-def _once(name: str, k: tuple[int, ...], load: Array, read: int, heads: int, program: str) -> None:
+def _once(name: str, k: tuple[int, ...], load: list[int], read: int, heads: int, program: Callable[[], str]) -> None:
     """Raises: ContractError for a key that is read more than once, or all at once."""
     if read > heads * k[2] * k[3]:
         raise fault(
             "KeyTwice",
-            f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, "
+            f"Program {program()} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, "
             f"and its head has {k[2]}. One pass over the "
             "tiles is enough: m, l and o carry what is needed from tile to tile.",
         )
     if k[2] > 2 * MOST_KEYS and load[6] >= k[2] * k[3]:
         raise fault(
             "AllKeys",
-            f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to "
+            f"Program {program()} loads all {k[2]} {name}s at once. Take them in tiles of 16 to "
             f"{MOST_KEYS}: a tile has to fit into the chip's "
             "fast memory, however many keys there are.",
         )
 
 
-def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, program: str) -> None:
+def _visible(
+    q: tuple[int, ...], k: tuple[int, ...], load: list[int], own: Written | None, program: Callable[[], str]
+) -> None:
     """Raises: ContractError for a load in which every key, masked or not, lies after the program's last query."""
-    if not own.size or _heads(own, q) > 1:
+    if own is None or _heads(own, q) > 1:
         return
-    head = int(own[0, 3]) // (q[2] * q[3])
-    last = int(own[:, 4].max()) // q[3] - head * q[2]
-    key = int(load[3]) // k[3] - head * k[2]
+    head = own.begin // (q[2] * q[3])
+    last = own.last // q[3] - head * q[2]
+    key = load[3] // k[3] - head * k[2]
     if key >= k[2]:
         raise fault(
             "BeyondKeys",
-            f"Program {program} loads a block that begins at key {key}, and there are {k[2]}, 0 to {k[2] - 1}. The loop ends at T_k at "
+            f"Program {program()} loads a block that begins at key {key}, and there are {k[2]}, 0 to {k[2] - 1}. The loop ends at T_k at "
             "the latest: take the smaller of that and what the last query sees.",
         )
     if key > last + k[2] - q[2]:
         raise fault(
             "HiddenBlock",
-            f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, "
+            f"Program {program()} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, "
             f"and it loads a block that begins at key {key}: "
             "hidden as a whole. In a causal call the loop ends before such blocks; a load counts whatever its mask is.",
         )
