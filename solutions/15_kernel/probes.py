@@ -642,7 +642,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
             yield
     finally:
         with pause_watching():
-            _put_back(exchanged)  # else kernels could not be compiled any more; Triton until 3.5 leaves it so
+            _put_back(exchanged)  # else kernels could not be compiled any more; Triton itself does not always
 
 
 def _here(value: Any) -> bool:
