@@ -98,13 +98,13 @@ def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
         weights = 1 / (1 + np.exp(scores[:, 1] - scores[:, 0]))
         ax.plot(parts, weights, style, label=name)
         said.append(f"{name} it goes from {weights[0]:.2f} over {weights[60]:.2f} to {weights[-1]:.2f}")
-    ax.set(xlabel="the two numbers of the query, after $W_q$", ylabel="weight of key (1, 1)", ylim=(0, 1))
+    ax.set(xlabel="the two numbers of the query, after $W_q$", ylabel="weight of key (1, ½)", ylim=(0, 1))
     ax.set_xticks([-3, 0, 3], ["(0, 3)", "(0, 0)", "(3, 0)"])
     ax.set_title("Without tanh the query has no say")
     ax.legend(frameon=False, loc="lower left")
     show(
         fig,
-        alt="The weight of the key (1, 1), where the other key is (0, 0), for queries from (0, 3) over (0, 0) to (3, 0): "
+        alt="The weight of the key (1, ½), where the other key is (0, 0), for queries from (0, 3) over (0, 0) to (3, 0): "
         + "; ".join(said)
         + ".",
     )

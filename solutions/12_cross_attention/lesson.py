@@ -3,7 +3,7 @@
 #
 # **How can a translator that has read the whole sentence still find the one word it needs now?**
 #
-# **Before this lesson:** lesson 03 (queries, keys, weights), lesson 05 (modules and training in PyTorch); for its end,
+# **Before this lesson:** lesson 03 (queries, keys, weights), lesson 05 (modules and training in PyTorch); for the last part,
 # lessons 06, 07 and 09.
 #
 # This lesson is about **cross-attention**: the queries come from one sequence, the keys and values from another. Models use
@@ -11,7 +11,7 @@
 # the encoder has read (Vaswani et al. 2017). A speech recognizer writes words while it looks at sound (Radford et al.
 # 2023). An image generator paints while it looks at the words of a prompt (Rombach et al. 2022).
 #
-# It is also how attention began, in 2014, three years before the Transformer (Bahdanau et al., printed in 2015).
+# It is also how attention began, in 2014, three years before the Transformer (Bahdanau et al., ICLR 2015).
 
 # %% role="given"
 import random
@@ -115,8 +115,8 @@ if passed(rnn_states):
 # {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient**, here through time: what
 # is far away can hardly be learned. With an orthogonal $W_h$, which keeps the length of the state, only tanh shrinks it, and the
 # factor is {{ min(orthogonal):.0f; it > 10 }} to {{ max(orthogonal):.0f; it < 1000 }}. Networks with *gates*, numbers between 0 and 1
-# that say how much of the old state stays (LSTM, Hochreiter and Schmidhuber 1997; GRU, Cho et al. 2014), keep things longer, too.
-# From here on we use `nn.GRU`. But one limit stays: the state has a fixed size.
+# that say how much of the old state stays (LSTM, Hochreiter and Schmidhuber 1997; GRU, Cho et al. 2014), keep things longer
+# than the plain network. From here on we use `nn.GRU`. But one limit stays: the state has a fixed size.
 #
 # ## One vector for a whole sentence
 #
@@ -145,10 +145,10 @@ figures.cross_attention.two_roads()
 #
 # Without the tanh the score is $v \cdot q' + v \cdot k_j'$, with $q'$ and $k_j'$ for the projections. The
 # first term is the same for every key, and softmax cancels what all scores of a row share. So the query would have no say.
-# Take two keys that are (1, 1) and (0, 0) after $W_k$, and queries that, after $W_q$, go from (0, 3) over (0, 0) to (3, 0):
+# Take two keys that are (1, ½) and (0, 0) after $W_k$, and queries that, after $W_q$, go from (0, 3) through (0, 0) to (3, 0):
 
 # %% role="demo"
-projected, v = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([1.0, -1.0])  # two keys after W_k, and v
+projected, v = torch.tensor([[1.0, 0.5], [0.0, 0.0]]), torch.tensor([1.0, -1.0])  # two keys after W_k, and v
 figures.cross_attention.why_tanh(projected.numpy(), v.numpy())
 
 # %% [markdown]
@@ -254,7 +254,7 @@ def decoder_step(model, last, state, context, keys):
     return model.choose(torch.cat([state, context], dim=-1)), state, context, weights
 
 # %% [markdown]
-# The folded cell holds the rest: the layers, a whole translation (in training each step is given the *right* word before,
+# The folded cell holds the rest: the layers, a whole translation (in training each step is given the *right* previous word,
 # which is called **teacher forcing**), and a training loop as in lesson 05. The encoder is **bidirectional**: one GRU reads
 # from left to right, another from right to left, and a key holds the states of both.
 
@@ -311,7 +311,7 @@ def train(name, model, draw, steps, rate=1e-2):
 #
 # The next folded cell makes a small **parallel corpus**: sentences in two languages that mean the same. A sentence is a list of one to
 # three noun phrases. Each French word has one English word, but not always in the same place, and the adjectives agree with their
-# noun. The words *la voiture bleue* never stand together in the training. All sentences of a batch are equally long. (Real ones are
+# noun. *voiture bleue* occurs in the training, but never right after *la*. All sentences of a batch are equally long. (Real ones are
 # padded, and masked: lesson 06.)
 
 # %% role="demo" tags=["hide-input"]
@@ -401,10 +401,9 @@ if passed(additive_attention):
 # {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An encoder's state also knows the words around it, so the
 # decoder may find what it needs at another place.
 #
-# ## The bottleneck, measured
+# ## What attention saves
 #
 # How much does attention help? We train the translator without it for as many steps, and let both translate longer and longer lists.
-# A word is right only in the right place.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -430,8 +429,8 @@ if passed(additive_attention):
 # For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and for
 # three {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention it gets {{ shares["attention"][2]:.0%; it > 0.9 }} and
 # {{ shares["attention"][3]:.0%; it > 0.8 }}. Over five seeds, one vector had 41% to 50% for three phrases, attention 95% to 100%. In
-# four times as many steps one vector learns two phrases (99%), but for three it still has 78% to 85%. Beyond the lengths of the training
-# both get worse. (On real sentences attention held up better: Bahdanau et al., figure 2.)
+# four times as many steps one vector learns two phrases (99%), in twelve times as many three (98%, one seed): here it lacks time, not
+# room. Beyond the lengths of the training both get worse.
 #
 # ## From here to today
 #
@@ -540,8 +539,9 @@ print(f"verte in place of bleue → {changed}")
 
 # %% [markdown]
 # With five seeds, *blue* looked at *voiture* in four, and hiding *bleue* changed nothing. In one it looked at *bleue*, and lost the
-# color without it. So a map shows where a model looks, and not always which word decides. To know that, change the word in the
-# source, as in the last line: *{{ changed; it == "the green car" }}*. To hide its vector is not enough.
+# color without it, as four of five do where *voiture bleue* is kept out of the training. So a map shows where a model looks, and not
+# always which word decides. To know that, change the word in the source, as in the last line: *{{ changed; it == "the green car" }}*.
+# Hiding its vector is not enough.
 
 # %% [markdown]
 # ## Further: a translator of dates

@@ -53,7 +53,7 @@ print("weights of 'was':", weights[1].round(4), "  output:", output[1].round(4))
 # The minus sign belongs to this step and never to the gradient.
 #
 # Suppose that the loss falls when *it* becomes more alive or less of a place, and when *was* becomes less of a place. This dO says so;
-# code calls it `grad_output`.
+# the code calls it `grad_output`.
 
 # %% role="demo"
 grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, place should shrink; was: place should shrink
@@ -119,7 +119,7 @@ check(numerical_gradient)
 #
 # $$dV_{jc} = \sum_i W_{ij}\,dO_{ic}$$
 #
-# To measure this we need a loss. Take the sum of O · dO over all entries, with dO held fixed: its derivative by $O_{ic}$ is
+# To measure this we need a loss. Take the sum of O · dO over all entries, with dO held fixed: its derivative with respect to $O_{ic}$ is
 # $dO_{ic}$. So `(output * grad_output).sum()` can test every formula.
 
 # %% [markdown]
@@ -168,10 +168,10 @@ gained = softmax(row + [0.01, 0, 0]) - softmax(row)
 print("what each weight gains, divided by the step:", (gained / 0.01).round(3))
 
 # %% [markdown]
-# The first weight gains ½ · ½ of the step, each other loses ½ · ¼. Why? Raise one score $s_j$ of a row with weights *p* by a tiny
+# The first weight gains ½ · ½ of the step, each of the others loses ½ · ¼. Why? Raise one score $s_j$ of a row with weights *p* by a tiny
 # ε. Its exponential grows by the factor 1 + ε. It is the share $p_j$ of the sum, so the sum grows by the factor $1+εp_j$. Dividing by
-# the larger sum costs every weight the share $εp_j$, to first order: weight *i* loses $εp_jp_i$. Weight *j* alone gains $εp_j$ as
-# well. So we have lesson 04's **Jacobian**:
+# it takes $εp_j$ of itself from every weight, to first order: weight *i* loses $εp_jp_i$. Weight *j* also gains $εp_j$. So we have
+# lesson 04's **Jacobian**:
 #
 # $$\frac{\partial p_i}{\partial s_j} = p_i(\delta_{ij} - p_j) \quad \delta_{ij} = 1 \text{ where } i = j\text{, else } 0$$
 #
@@ -320,8 +320,8 @@ if passed(attention_backward):
 
 # %% [markdown]
 # For *it*, ds is (−½, ½, 0). So the gradient of its query is ½ (street's key − animal's key), divided by √d_k. Descent subtracts this:
-# the query moves *toward* the key of *animal* and *away from* that of *street*. So a query learns which key to look for. Here it
-# takes 60 steps, while keys, values and dO stay:
+# the query moves *toward* the key of *animal* and *away from* that of *street*. The score of *tired* stays at first, but its
+# weight falls: the sum has grown. 60 steps with keys, values and dO held fixed:
 
 # %% role="payoff" exercise="attention_backward"
 if passed(attention_backward):
@@ -421,13 +421,13 @@ if passed(wrong_gradients) and passed(softmax_backward) and passed(attention_bac
     assert found == {"A": [0], "B": [1], "C": [2], "yours": []}
 
 # %% [markdown]
-# Your test found all three, and nothing wrong with your own `attention_backward`.
+# Your test found all three.
 #
 # ## It learns to read backwards
 #
 # Nine places have a query and a key each, random at first. The values are nine random letters, and the output should be these letters
 # from right to left. Nobody says where a place should look. The loss is half the squared error, so dO is the output minus what it
-# should be. Now and then we try a word that it has never seen:
+# should be. Now and then we try a fixed word:
 
 # %% role="payoff" exercise="attention_backward"
 if passed(attention_backward):
@@ -516,7 +516,7 @@ if passed(attention_backward) and passed(numerical_gradient):
 # ## Further: descent, with a right gradient and a wrong one
 #
 # What does a step with these gradients change? And would a falling loss have told us that stranger A's gradient is wrong? For anyone
-# who trusts loss curves. First a published bug of the same kind as A's, deeplearning4j/libnd4j#440:
+# who trusts loss curves. First a published bug of the same kind as A's (A keeps even less), deeplearning4j/libnd4j#440:
 
 # %% role="demo"
 explain("GB5")
@@ -592,14 +592,14 @@ if passed(softmax_backward):
     assert np.mean(downhill) > 0.85
 
 # %% [markdown]
-# So a falling loss does not show that a gradient is right, and neither does a lower one. A gradient check does.
+# So a falling loss does not show that a gradient is right, and neither does a lower one. A gradient check does, where you try it.
 
 # %% [markdown]
 # ## What we keep
 #
 # - dX has the shape of X and says how the loss *grows* with each entry.
 # - For a product C = A B: dA = dC Bᵀ and dB = Aᵀ dC.
-# - Softmax's gradient compares each weight with the weighted mean of its row. Near 0 or 1 almost nothing gets through.
+# - A score's gradient compares the gradient of its weight with the weighted mean of its row's. Near 0 or 1 almost nothing gets through.
 # - What is used several times collects several gradients, and they add up.
 # - Trust a gradient when a measurement agrees with it.
 #

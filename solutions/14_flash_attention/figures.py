@@ -115,7 +115,7 @@ def _score_matrix(ax: Any, row: int, column: int, wide: float, ink: str) -> None
     ax.text(left + 2 * pitch, 40.4, "inner loop: tiles of K and V", ha="center", va="center", fontsize=9.5, color=ink)
     ax.annotate("", (44.8, 6), (44.8, 36), arrowprops=arrow)
     ax.text(42.2, 21, "outer loop: tiles of Q", ha="center", va="center", rotation=90, fontsize=9.5, color=ink)
-    ax.text(left + 2 * pitch, 4.2, "score matrix: in no memory", ha="center", va="center", fontsize=9.5, color=ink)
+    ax.text(left + 2 * pitch, 4.2, "score matrix: never stored", ha="center", va="center", fontsize=9.5, color=ink)
 
 
 def _fast_memory(ax: Any, wide: float, ink: str) -> None:
@@ -241,7 +241,7 @@ def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float
     ax.set_xticks((25, 50, 100, 200, 400, 800), ("25", "50", "100", "200", "400", "800"))
     ax.set_yticks((0.5, 1, 2, 4, 8, 16, 32), ("0.5", "1", "2", "4", "8", "16", "32"))
     ax.minorticks_off()
-    ax.set_title("With 64 keys a tile: the more queries, the less traffic (1,024 tokens, d = 64)")
+    ax.set_title("With 64 keys per tile: the more queries, the less traffic (1,024 tokens, d = 64)")
     said = ", ".join(
         f"{number:,} queries: {x:.0f} KB, {y:.1f} MiB" for number, x, y in zip(queries, held, moved, strict=True)
     )

@@ -42,7 +42,7 @@ for t in (1_024, 8_192, 131_072):
 #
 # ## One row in two tiles, by hand
 #
-# "The cat sat on the mat because **it** was comfortable." Let *it* look at four words, with one number a word as its value:
+# "The cat sat on the mat because **it** was comfortable." Let *it* look at four words, with one number per word as its value:
 #
 # | | cat | sat | mat | because |
 # |---|---|---|---|---|
@@ -83,7 +83,8 @@ figures.flash_attention.two_tiles(scores.numpy(), values.numpy(), words=["cat", 
 
 # %% [markdown]
 # The reason fits on one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). So when the maximum changes, we can
-# multiply the *sum* by that factor and no longer need its terms. This is **online softmax** (Milakov and Gimelshein 2018, section 3).
+# multiply the *sum* by that factor and no longer need its terms. The weights themselves would take a second pass; the output does
+# not. This is **online softmax** (Milakov and Gimelshein 2018, section 3).
 # As a loop over tiles of one score each:
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -97,7 +98,7 @@ assert abs(o / l - 3) < 1e-6
 
 # %% [markdown]
 # In your first exercise you merge any two partial results, for many queries at once. One case needs care. With a mask, a query may see
-# no key of a tile. If that is so on both sides, the difference of the maxima is −∞ − (−∞), which is NaN.
+# no key of a tile. If that holds for both a and b, the difference of the maxima is −∞ − (−∞), which is NaN.
 
 # %% [markdown]
 # @exercise merge_partial
@@ -135,7 +136,7 @@ def merge_partial(a: Partial, b: Partial) -> Partial:
 check(merge_partial)
 
 # %% [markdown]
-# The folded cell cuts 512 shuffled keys into pieces, merges these in a row and in pairs, and compares with softmax over all keys.
+# The folded cell cuts 512 shuffled keys into pieces, merges these one by one and in pairs, and compares with softmax over all keys.
 
 # %% role="payoff" exercise="merge_partial" tags=["hide-input"]
 if passed(merge_partial):
@@ -155,7 +156,7 @@ if passed(merge_partial):
             parts = [merge_partial(*pair) for pair in zip(parts[::2], parts[1::2])]
         gaps = [(made[2] / made[1][:, None] - whole).abs().max().item() for made in ((m, l, o), parts[0])]
         worst = max(worst, *gaps)
-        print(f"{pieces:3} pieces: off by {gaps[0]:.0e} in a row, {gaps[1]:.0e} in pairs")
+        print(f"{pieces:3} pieces: off by {gaps[0]:.0e} one by one, {gaps[1]:.0e} in pairs")
     assert worst < 1e-5
 
 # %% [markdown]
@@ -209,7 +210,7 @@ assert (computed, masked) == (36, 8)
 #
 # **No tensor that your code makes, masks included, may have T_q · T_k numbers or more per item and head, and keys are taken tile by
 # tile.** The check watches every tensor and names the line; its sequences are several times as long as `block_size`. You may skip
-# tiles of the future; if you don't, such a tile's own maximum is −∞, which needs the same care as in a merge.
+# tiles of the future; if you don't, such a tile's own maximum is −∞: the loop's update bears that, a tile's own exp(score − m) does not.
 # `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
@@ -338,8 +339,8 @@ if passed(tiled_attention):
 # %% [markdown]
 # At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles
 # hold {{ tiles:.1f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since each query
-# needs a score for each key that it may see. (Eager attention's time grows faster: its matrices outgrow the caches.
-# Yours grows more slowly: in short texts the loop itself costs.)
+# needs a score for each key that it may see. (Eager attention's time grows faster, because the
+# system hands out its large matrices anew at each call. In short texts your loop itself costs, so your curve starts flatter.)
 
 # %% [markdown]
 # ## Which tile fits, and why it matters
@@ -360,8 +361,8 @@ for queries, keys in ((32, 32), (64, 64), (128, 128), (256, 64), (256, 256)):
 assert held(128, 128) < 163 * 1024 < held(256, 64)  # 163 KB: CUDA C++ Programming Guide, compute capability 8.0
 
 # %% [markdown]
-# Tiles of 128 × 128 fit, 256 × 64 do not. FlashAttention-2's code takes 128 × 128 at this head size; 256 × 64 was 85% slower, says a
-# comment there, "because of register spilling".
+# By this count 128 × 128 fits, 256 × 64 does not. FlashAttention-2's code takes 128 × 128 at this head size. It keeps o and the scores
+# in registers, so 256 × 64 did run, but 85% slower, says a comment there, "because of register spilling".
 #
 # Lesson 11 counted the best case: q, k and v are read once. Here the two loops decide how often.
 
@@ -397,15 +398,15 @@ figures.flash_attention.traffic(
 assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t, d, 1024) == once
 
 # %% [markdown]
-# Tiles alone save nothing: with 16 queries per tile, K and V travel so often that lesson 11's three kernels move less. One query at a
-# time moves {{ traffic(t, d, 1) / three_kernels:.0f; it > 20 }} times as much as these, and tiles of 128 queries and 64 keys
-# {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less. With all queries in one tile we are at lesson 11's best case.
+# Tiles alone save nothing: with 16 queries per tile, K and V travel so often that lesson 11's three kernels move less (counted without
+# the chip's caches). One query at a time moves {{ traffic(t, d, 1) / three_kernels:.0f; it > 20 }} times as much as the three kernels;
+# tiles of 128 queries and 64 keys move {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less.
 #
 # So the size of the fast memory decides, and the room is best given to queries. Say that it holds M numbers, and that a tile has
 # about d keys. Then q, o and the scores of one query are d numbers each, and there is room for about M / d queries. So K and V, T · d
 # numbers each, are read about T · d / M times: the traffic grows like **T² d² / M**. Dao et al. prove this, and that no exact
-# algorithm's traffic grows more slowly for all M from d to T · d (2022, theorem 2, proposition 3). Algorithms designed by such counts
-# are **IO-aware**.
+# algorithm's traffic grows more slowly for all M from d to T · d (2022, theorem 2, proposition 3). Algorithms designed around such
+# counts are **IO-aware**.
 
 # %% [markdown]
 # ## 131,072 tokens

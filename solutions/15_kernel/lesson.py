@@ -6,8 +6,8 @@
 # **Before this lesson:** lesson 11 (kernels, memory traffic, the fused operator) and lesson 14 (attention in tiles). No GPU is needed.
 #
 # In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How much memory traffic does that save? On a GPU
-# each operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this for
-# one causal head with 1,024 tokens of 64 numbers.
+# each operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this
+# (as if there were no cache) for one causal head with 1,024 tokens of 64 numbers.
 
 # %% role="given"
 import math
@@ -68,7 +68,7 @@ for way, count in {"eager attention": eager, "tiles of 64 in PyTorch": tiled}.it
     print(f"{way:23} {count.kernels:5,} kernels move {count.bytes / 2**20:.1f} MiB")
 
 # %% [markdown]
-# The tiles move *more*. Each is a tensor, so every step of the loop writes it to main memory and reads it again. PyTorch's fused operator
+# The tiles move *more*. Each is a tensor, so every step of the loop writes it and reads it again. PyTorch's fused operator
 # needs one kernel: a tile of scores is computed, used and forgotten on the chip. No loop over tensors can express
 # that. A program that runs on the GPU itself can, and you now write one, in about thirty lines.
 #
@@ -84,13 +84,13 @@ print(figures.kernel.where(triton))
 # ## One kernel, many programs
 #
 # A kernel is started many times at once. Each of these runs is a **program** (or *program instance*), and all together are the
-# **grid**. All run the same lines. Each asks for its own number, `tl.program_id(0)`, and finds from that its part of the work.
+# **grid**. All run the same lines. Each asks for its own number, `tl.program_id(0)`, and works out its share from it.
 #
-# That part is a **block**: the entries that a program handles at once. Their number is a power of two. One place of a block is a
-# **lane**.
+# That share is a **block**: the entries that a program handles at once. Their number is a power of two. One place of a block is a
+# **lane** (in CUDA: one thread of a warp).
 #
 # A kernel does not get tensors. In place of `x` it gets a **pointer**, the address of x's first entry. Memory is one long row of
-# entries, and `x + 3` points to the entry three places further on. The 3 is an **offset**. A pointer knows no shape, and no end.
+# entries, and `x + 3` points to the entry three places further on. The 3 is an **offset**. A pointer knows neither shape nor end.
 # Here is a vector of ten entries in blocks of four:
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -239,7 +239,7 @@ def triton_softmax(x: Tensor) -> Tensor:
 check(triton_softmax)
 
 # %% [markdown]
-# What has that saved? Written out step by step, softmax is five kernels of PyTorch. Yours is one:
+# What has that saved? Written out step by step, softmax is five kernels of PyTorch. Yours is one, like `torch.softmax`:
 
 # %% role="payoff" exercise="triton_softmax"
 if passed(triton_softmax):
@@ -255,9 +255,9 @@ if passed(triton_softmax):
 
 # %% [markdown]
 # Four bytes are read and four are written. Everything in between happens on the chip. A program's blocks live in **registers**, right
-# beside the arithmetic units, and in **shared memory**, lesson 14's SRAM, where lanes exchange numbers. Triton places them. The rule for us
+# beside the arithmetic units, and in **shared memory**, lesson 14's SRAM, where lanes exchange numbers. The rule for us
 # is simple: **in your code only `tl.load` and `tl.store` move anything to or from main memory.** A tile that is never stored never
-# travels. (Unless registers run out; then the compiler *spills* numbers.)
+# travels. (Unless registers run out; then the compiler *spills* numbers to main memory.)
 #
 # ## Attention as one kernel
 #
@@ -293,7 +293,7 @@ assert programs == (4, 6)
 
 # %% [markdown]
 # And a tile needs a table of offsets. As in PyTorch, a column and a row make one, `rows[:, None] * stride + columns[None, :]`, and masks
-# broadcast alike. Here program 1 forms its tile of a matrix with five rows of four entries, in tiles of four rows:
+# broadcast the same way. Here program 1 forms its tile of a matrix with five rows of four entries, in tiles of four rows:
 
 # %% role="demo"
 figures.kernel.tile(program=1, rows=5, columns=4, block=4)
@@ -335,7 +335,7 @@ figures.kernel.tile(program=1, rows=5, columns=4, block=4)
 # `q` (B, H, T_q, d), `k` and `v` (B, H, T_k, d), d one of 16, 32, 64, 128; `causal` → (B, H, T_q, d)
 #
 # T_q and T_k are any numbers from 1 on. Causal means, as in lesson 14, that query i sees key j where j ≤ i + T_k − T_q, with T_k ≥ T_q. A
-# program reads each key once at most, and in a causal call no tile without a visible key. Inputs are float32 or float16; m, l and o are
+# program reads each key once at most, and if causal, no tile without a visible key. Inputs are float32 or float16; m, l and o are
 # float32, and the two factors of a `tl.dot` have one dtype. Write it without the mask first, check, then add the mask. Tiles of 64
 # queries and 32 keys are a good choice.
 
@@ -397,7 +397,7 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
 check(triton_attention)
 
 # %% [markdown]
-# It is exact for all lengths (on a GPU, up to TF32). Against PyTorch's own operator:
+# Any length works, exact up to rounding (on a GPU, TF32's). Against PyTorch's own operator:
 
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
@@ -411,7 +411,7 @@ if passed(triton_attention):
         assert gap < (1e-5 if dtype == torch.float32 and here.type == "cpu" else 2e-2)
 
 # %% [markdown]
-# And the count from the beginning, of your kernel's loads and stores in the interpreter:
+# The count from the beginning, of your kernel's loads and stores in the interpreter:
 
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
@@ -443,7 +443,7 @@ if passed(triton_attention):
 #
 # ## Would a GPU take it?
 #
-# The interpreter tests your arithmetic and your addresses. But it is more patient than a GPU:
+# The interpreter is more patient than a GPU:
 #
 # | what the interpreter lets pass | on a GPU |
 # |---|---|
@@ -467,8 +467,8 @@ if passed(triton_attention):
         print(f"{card:5} {one}")
 
 # %% [markdown]
-# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4, the card
-# of many free notebooks, has them, but Triton since 3.3 leaves them unused.
+# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4 has
+# them, but Triton since 3.3 leaves them unused.
 #
 # ## How fast is it?
 #
@@ -497,8 +497,8 @@ if passed(triton_attention) and here.type == "cuda":
 figures.kernel.speed(figures.kernel.newest_run(figures.gpu))
 
 # %% [markdown]
-# {{ figures.kernel.speed_in_words(figures.kernel.newest_run(figures.gpu)); it }} Eager attention stays at memory's speed; in the others,
-# longer texts fill the chip.
+# {{ figures.kernel.speed_in_words(figures.kernel.newest_run(figures.gpu)); it }} Eager attention waits for memory at
+# every T; the other two use more of the chip's arithmetic the longer the text.
 #
 # ## Your kernel writes
 #

@@ -43,7 +43,7 @@ figures.todays_block.blocks()
 #
 # LayerNorm shifts a token's mean to 0, and divides by the spread. Zhang and Sennrich 2019 (section 4) left
 # out the shift. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well,
-# with one sum and one parameter vector fewer.
+# with one sum and one vector fewer.
 #
 # By hand, for the token (1, 2, 2, 4): the mean of the squares is (1 + 4 + 4 + 16)/4 = 6.25, and its root 2.5. Divided by 2.5
 # the token becomes (0.4, 0.8, 0.8, 1.6). Then each feature is multiplied by its weight, as in LayerNorm.
@@ -342,8 +342,8 @@ if passed(LlamaBlock):
         print(smollm2.how_to_get())
 
 # %% [markdown]
-# Text becomes tokens before the model sees it: pieces of words, made by merging, again and again, the two neighbors that most often
-# stand together (**byte-pair encoding**, Sennrich et al. 2016).
+# Text becomes tokens before the model sees it: pieces of words, made by merging the neighbors that most often stand
+# together (**byte-pair encoding**, Sennrich et al. 2016).
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -493,8 +493,8 @@ if passed(LlamaBlock) and smol:
 # ## Chatting with your cache
 #
 # As it stands, the model reads the whole text again for each token. Lesson 16's cache avoids that: a key's rotation
-# depends on its own position alone, so rotated keys can be kept. The folded cell takes `KVCache` and `grouped_query_attention` from your notebook
-# of lesson 16, if it lies beside this one and you have solved them. If not, stand-ins do the same.
+# depends on its own position alone, so rotated keys can be kept. The folded cell takes `KVCache` and `grouped_query_attention` from
+# your notebook of lesson 16, if it lies beside this one and you have solved them. If not, stand-ins do the same.
 
 # %% role="demo" tags=["hide-input"]
 class GivenCache:
@@ -649,8 +649,8 @@ if passed(SwiGLU):
 
 # %% [markdown]
 # What if RoPE is given another base, 10,000 for 100,000? Every pair but the first then turns too fast, by at most 0.08
-# radians per token: little within a sentence, whole turns over hundreds of tokens. So we measure how surprised the model is by each token of longer texts, in nats (lesson
-# 10): 600 tokens from each of six places in Python's reference manual.
+# radians per token: little within a sentence, whole turns over hundreds of tokens. So we measure how surprised the model
+# is by each token of longer texts, in nats (lesson 10): 600 tokens from each of six places in Python's reference manual.
 
 # %% role="demo"
 if passed(LlamaBlock) and smol:

@@ -438,7 +438,7 @@ def activation_patching(
     fig, axes = panels(2, width=9.6, height=3.7)
     a, b = (names[place] for place in places)
     titles = (
-        f"A clear case: it looks at “{a}”\n(mean of 25 exchanges: {means[0]:.2f})",
+        f"17.4 looks at “{a}”\n(mean of 25 exchanges: {means[0]:.2f})",
         f"After the exchange: at “{b}”\n(mean: {means[1]:.2f})",
     )
     for ax, values, title in zip(axes, rows, titles, strict=True):
@@ -566,7 +566,7 @@ def writers(looks: Any, adds: Any, named: Sequence[tuple[int, int]]) -> None:
     right.grid(False, axis="x")
     right.margins(y=0.15)
     right.legend(frameon=False, loc="upper left", fontsize=9)
-    right.set(ylabel="logits added", title="After the exchange: to both words")
+    right.set(ylabel="logits added", title="After the exchange they write both words")
     said = "; ".join(
         f"{_name(*head)} gives {looks[head]:.2f} to the word that follows and adds {adds[0, 0][head]:.2f} to its logit, after the "
         f"exchange {adds[1, 0][head]:.2f}, and {adds[1, 1][head]:.2f} to the other word"
@@ -613,7 +613,7 @@ def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
     leaning = {
         "13.8, chosen most often": lean[:, 13, 8],
         "17.0, right in all sixteen": lean[:, 17, 0],
-        "17.0 in a list, without it": listed[:, 17, 0],
+        "17.0 in a list, without an “it”": listed[:, 17, 0],
     }
     names = [f"{one}, {two}: {first}, {second}" for one, _, two, first, second in pairs]
     fig, axes = panels(len(leaning), width=9.6, height=5.6)

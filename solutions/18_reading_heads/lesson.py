@@ -189,7 +189,7 @@ print(f"small: loss {next_token_loss(small(windows), windows):.2f} nats a charac
 assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 
 # %% [markdown]
-# First your own, over held-out text. Rows look at columns.
+# First your own model, on held-out text.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -238,8 +238,6 @@ if passed(previous_token_score):
 
 # %% [markdown]
 # ## Where the weight goes when a head finds nothing
-#
-# Other heads show the same picture again and again: a dark first column.
 
 # %% [markdown]
 # @predict
@@ -355,7 +353,7 @@ if passed(induction_score):
 # {{ (induction > 0.5).sum() }} of 270 heads score above ½, all in layer 17 or later.
 #
 # How can a head know what *followed*? It finds a token by its key. If the key at *window* were made from that token alone,
-# it could not say that *cold* came before it. An earlier head has to bring that in: a previous-token head.
+# it could not say that *cold* came before it. An earlier head can bring that in: a previous-token head.
 
 # %% role="demo" tags=["hide-input"]
 figures.reading_heads.chain()
@@ -363,7 +361,7 @@ figures.reading_heads.chain()
 # %% [markdown]
 # ## Take it away, or move it
 #
-# A map cannot prove such a claim. An experiment can: take 16.0 away (**ablation**) and see what
+# A map cannot prove such a claim. An experiment can test it: take 16.0 away (**ablation**) and see what
 # becomes of the others. As controls, take away the eight *other* heads of layer 16 at once, or 11.1, the second strongest
 # previous-token head.
 
@@ -414,7 +412,8 @@ if passed(induction_score):
 # Without the other *eight* heads of layer 16 the loss is {{ without_eight:.1f }} nats. In five more draws of random tokens it rose by
 # at least {{ missed.min():.1f }} nats without 16.0, and by at most {{ spared.max():.1f }} without the other eight.
 #
-# So 16.0 is needed. Does it also write what we think, *cold* into the vector at *window*?
+# With its mean in its place the loss is {{ with_mean:.1f; it > 2 * whole["second"] }} nats, so 16.0 is needed. Does it also write what
+# we think, *cold* into the vector at *window*?
 # The hook below exchanges what 16.0 found at *window*, the word after *cold*, with what it found at *sugar*, the word after
 # *north*: **activation patching**. If the claim is right, the second *cold* finds *sugar*.
 
@@ -527,8 +526,8 @@ if passed(loss_without_head):
 
 # %% [markdown]
 # The course's copy misses head {{ worst[0] }}.{{ worst[1] }} most; even with its mean in its place the loss is
-# {{ with_its_mean[worst]:.2f; it > all_there }} nats, not {{ all_there:.2f }}. Most heads cost little, as in far larger models (Michel
-# et al. 2019).
+# {{ with_its_mean[worst]:.2f; it > all_there }} nats, not {{ all_there:.2f }}. Most heads are hardly missed, as in far larger models
+# (Michel et al. 2019).
 #
 # ## What a head adds
 #
@@ -659,7 +658,7 @@ if passed(head_contributions):
 
 # %% [markdown]
 # Layer 23 lifts *Paris* from place {{ place_22:,d }} to {{ place_23:,d }}; without 23.4, only to {{ without_23:,d }}. In the end
-# *Paris* is first all the same: other heads know it, too.
+# *Paris* is first all the same: the last layer lifts it from place {{ place["without"][28]:,d; it > 50 }} to 1.
 #
 # ## What a head writes
 #
@@ -693,10 +692,9 @@ if passed(head_contributions) and passed(induction_score):
     assert divmod(looking.argmax(), 9) == (18, 6) and favored[0] > 2 > 0.2 > abs(favored[1])
 
 # %% [markdown]
-# 17.4 finds the word, and adds next to nothing to it: {{ to_word["17.4"]:.2f }} logits. Others write it: 18.6, which finds it, too,
-# adds {{ to_word["18.6"]:.2f }}, and 29.1, which hardly looks there, {{ to_word["29.1"]:.2f }}. All heads together favor the true word
-# over the other by {{ favored[0]:.1f }} logits, after the exchange by {{ abs(favored[1]):.1f }}: neither wins. Which
-# other heads know the order, we have not found.
+# 17.4 finds the word, and adds next to nothing to it directly: {{ to_word["17.4"]:.2f }} logits. Others write it: 18.6, which finds it,
+# too, adds {{ to_word["18.6"]:.2f }}, and 29.1, which hardly looks there, {{ to_word["29.1"]:.2f }}. All heads together favor the true word
+# over the other by {{ favored[0]:.1f }} logits, after the exchange by {{ abs(favored[1]):.1f }}: neither wins.
 #
 # ## What is *it*?
 #
@@ -774,8 +772,8 @@ five = [trained_at_ten(seed) for seed in range(1, 6)]
 #
 # @answer
 #
-# No, and at other periods it fails: {{ cheats; it == 5 }} of 5 models have a score above ½ at period 10 and one below 0.2 at
-# all periods that are two or more away. They have learned "look nine places back", and for that the positions are enough;
+# No, and at other periods it fails: all {{ {5: "five"}[cheats] }} models score above ½ at period 10, and below 0.2 at every
+# period two or more away. They have learned "look nine places back", and for that the positions are enough;
 # they need not compare any tokens.
 #
 # @wrong
@@ -1053,7 +1051,7 @@ if passed(head_contributions):
 #
 # - A map shows where a head looks (QK), not what it writes (OV). A score compares heads, and is as good as the test behind it.
 # - Weight on the first token is usually a sink.
-# - Induction takes two heads: one that notes what came before, one that looks for that note.
+# - Induction takes heads of two kinds: one notes what came before, others look for that note.
 # - Ablation takes a head's part away, activation patching moves it, logit attribution counts it in logits.
 # - They have to agree before we say what a head does, on examples that did not choose the head, and against other heads of its layer.
 #

@@ -175,7 +175,7 @@ def skyline(peaks: Mapping[int, float]) -> None:
     ax.grid(visible=False, axis="x")
     last = max(peaks)
     ax.set_title(
-        f"The same output; each of {last} processes holds {peaks[last] / peaks[1]:.0%} of what one alone would"
+        f"Scores shrink like 1/N²: {last} processes need {peaks[last] / peaks[1]:.0%} of the memory each that one needs"
     )
     told = "; ".join(f"{processes}: {mib:.0f} MiB each" for processes, mib in peaks.items())
     show(

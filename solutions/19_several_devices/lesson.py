@@ -1,13 +1,13 @@
 # %% [markdown]
-# # 19 · Several devices: one attention that none of them could hold
+# # 19 · Several devices: one attention that none of them holds
 #
-# **No device can hold it all. How can several compute one attention, and get exactly what one would have got?**
+# **No device can hold it all. How can several compute one attention, and get what one would have got?**
 #
 # **Before this lesson:** lesson 09 (`qkv`, `proj` and the heads of `CausalMultiHeadAttention`), lesson 14 (partial results and how they
 # merge).
 #
 # GPT-3 has 96 blocks like the one that you built in lesson 09, with d_model = 12,288 (Brown et al. 2020, table 2.1). What would it take to
-# let it read a text of a million tokens, with two bytes a number?
+# let it read a text of a million tokens, with two bytes per number?
 
 # %% role="given" tags=["hide-input"]
 import ast
@@ -97,13 +97,6 @@ print(*run_ranks(pass_on, [(10,), (20,), (30,)])[0], sep="\n")
 # In lesson 09's module a head needs its own rows of `qkv`, and nothing from other heads. So each rank can take some of the heads, with
 # the weights that belong to them. This is **tensor parallelism** (Shoeybi et al. 2019, "Megatron-LM", section 3): every rank has a
 # shard of both weights.
-#
-# Only `proj` reads all heads. Yet it is a sum over them. Say that two heads give one number each, 3 and 5, for which `proj` has the
-# weights 2 and 4. Its output is 2 · 3 + 4 · 5 = 26. A rank that has head 0 alone gets 6, the other rank gets 20, and these
-# *add up* to the output. The collective that adds is the **all-reduce**: every rank gives a tensor, and every rank gets the sum.
-
-# %% role="demo" tags=["hide-input"]
-figures.several_devices.heads_over_ranks()
 
 # %% [markdown]
 # @predict
@@ -121,6 +114,14 @@ figures.several_devices.heads_over_ranks()
 # @wrong
 #
 # A and C mix up keys and heads. Every rank has all tokens, but only some heads.
+
+# %% [markdown]
+# Only `proj` reads all heads. Yet it is a sum over them. Say that two heads give one number each, 3 and 5, for which `proj` has the
+# weights 2 and 4. Its output is 2 · 3 + 4 · 5 = 26. A rank that has head 0 alone gets 6, the other rank gets 20, and these
+# *add up* to the output. The collective that adds is the **all-reduce**: every rank gives a tensor, and every rank gets the sum.
+
+# %% role="demo" tags=["hide-input"]
+figures.several_devices.heads_over_ranks()
 
 # %% [markdown]
 # @exercise head_shard
@@ -190,7 +191,7 @@ check(tensor_parallel_attention)
 # %% [markdown]
 # ## What an all-reduce sends
 #
-# The plain way to a sum: each rank sends its tensor to the N − 1 others.
+# The plain way: each rank sends its tensor to all others.
 #
 # A ring does better. Every rank cuts its tensor into N parts. In a first round (**reduce-scatter**) the parts travel around the
 # ring, and each rank that a part comes to adds its own numbers. After N − 1 exchanges each rank has one finished part, the sum
@@ -245,20 +246,20 @@ if passed(head_shard) and passed(tensor_parallel_attention):
         outputs, sent = run_ranks(share_of_heads, shares)
         gap, predicted = max((output - whole).abs().max() for output in outputs), 2 * (n - 1) * x.nbytes // n
         held = sum(weight.nbytes for weight in shares[0][1:])
-        print(f"N = {n}: {held:6,} bytes of weights a rank; predicted {predicted:6,}, sent {sent[0]:6,}; largest difference {gap:.0e}")
+        print(f"N = {n}: {held:6,} bytes of weights per rank; predicted {predicted:6,}, sent {sent[0]:6,}; largest difference {gap:.0e}")
         assert gap < 1e-5 and sent == [predicted] * n
 
 # %% [markdown]
-# A rank's weights shrink with N. What it sends does not shrink: for each attention it approaches twice the output's size, and no rank
-# can go on before the sum is there. So tensor parallelism is used where links are fast, inside one machine
-# (Narayanan et al. 2021, section 1).
+# A rank's weights shrink with N. What it sends does not shrink: for each attention it approaches twice the output's size, however many
+# ranks share the work, and no rank can go on before the sum is there. So tensor parallelism is used where links are fast, inside one
+# machine (Narayanan et al. 2021, section 1).
 #
 # ## Tokens over ranks
 #
 # Heads over ranks cut q, k and v, but every rank still has x and the output of all tokens, and there cannot be more ranks than heads. So
-# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **context parallelism**, also called **sequence
-# parallelism**. LayerNorm, feed-forward network and projections treat each token by itself. Attention cannot: a query has to meet the
-# keys of all chunks.
+# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **context parallelism** (some say *sequence
+# parallelism*, which in Megatron is something else). LayerNorm, feed-forward network and projections treat each
+# token by itself. Attention cannot: a query has to meet the keys of all chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
 # rank attends to the chunk that it has, and gives it to the next rank.
@@ -267,11 +268,12 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 assert figures.several_devices.ring_steps(4)[2] == [2, 1, 0, 3]
 
 # %% [markdown]
-# After N steps, with N − 1 exchanges between them, every query has met every key, and no rank needed more than two chunks at a time.
+# After N steps, with N − 1 exchanges between them, every query has met every key, and no rank held more than three
+# chunks: its own, one in use, one arriving.
 #
 # But does softmax not need all scores of a row? As in lesson 14, the rank keeps for each query a **partial result** (m, l, o):
 # the largest score so far, the sum of exp(score − m), and the sum of exp(score − m) · value. The folded cell has lesson 14's
-# `merge_partial`, which makes one of two; use it, or write the update yourself.
+# `merge_partial`, which merges two into one; use it, or write the update yourself.
 
 # %% role="given" tags=["hide-input"]
 def merge_partial(a, b):
@@ -401,7 +403,7 @@ if passed(ring_attention):
 # ## For real
 #
 # Now the threads become processes, by `torch.distributed`. What carries the bytes there is called a *backend*: **gloo** works between
-# CPUs, **NCCL** between NVIDIA GPUs. Only `exchange` has to be written anew. `isend` and `irecv` *start* to send and to receive, and
+# CPUs, **NCCL** between NVIDIA GPUs. Only `exchange` has to be rewritten. `isend` and `irecv` *start* to send and to receive, and
 # return at once; `batch_isend_irecv` starts all of them before this rank waits.
 
 # %% role="demo"
@@ -536,10 +538,12 @@ if passed(ring_attention) and dist.is_available():
 
 # %% [markdown]
 # The same output, from processes that share no memory. The peak falls faster than 1/N because most of it is a step's scores,
-# (T / N)² per head. What has to be *kept* falls like 1/N: each of sixteen ranks keeps
-# {{ 98 / 16:.0f; it < 80 }} of a block's 98 GB. The scores still need lesson 14's tiles: for 96 heads they would be
-# {{ 96 * (10**6 // 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And cutting heads and feed-forward network over eight ranks leaves
-# {{ (350 - 1.3) / 8 + 1.3:.0f; it < 80 }} of GPT-3's 350 GB on each, the uncut embeddings included.
+# (T / N)² per head, which lesson 14's tiles would avoid. What has to be *kept* falls like 1/N.
+#
+# So for the text that we began with: eight ranks for heads and feed-forward network leave {{ (350 - 1.3) / 8 + 1.3:.0f; it < 80 }} of
+# GPT-3's 350 GB on each (the uncut embeddings included), and sixteen for tokens cut a block's 98 GB to {{ 98 / 16:.0f; it < 80 }}. Both
+# together, on 8 · 16 GPUs, cut it to {{ 98 / 128:.1f; it < 1 }}. It fits, if tiles spare each the
+# {{ 12 * (10**6 // 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB of a step's scores.
 
 # %% [markdown]
 # ## Further: when sending costs no time
@@ -704,7 +708,7 @@ assert balanced == 2
 # | m, l; o | (B, H, T / N); (B, H, T / N, d) |
 #
 # Here the course ends. It began with three tokens on paper. You have built every part of attention since, trained a model on it, and
-# now computed it on devices none of which could hold it.
+# now computed it on several devices, no one of which ever held it all.
 
 # %% [markdown]
 # @teaching

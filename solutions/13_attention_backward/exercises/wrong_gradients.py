@@ -118,7 +118,7 @@ def _true(case: Case, at: int) -> np.ndarray:
     forbids=("torch", "autograd"),
 )
 class wrong_gradients:
-    """Say which of the gradients that a backward pass claims are wrong."""
+    """Find the wrong ones among the gradients that a backward pass returns."""
 
     compare = _judge
 
