@@ -772,7 +772,7 @@ five = [trained_at_ten(seed) for seed in range(1, 6)]
 #
 # @answer
 #
-# No, and at other periods it fails: all {{ {5: "five"}[cheats] }} models score above ½ at period 10, and below 0.2 at every
+# No, and at other periods it fails: all {{ {5: "five"}[cheats]; cheats == 5 }} models score above ½ at period 10, and below 0.2 at every
 # period two or more away. They have learned "look nine places back", and for that the positions are enough;
 # they need not compare any tokens.
 #
