@@ -17,7 +17,7 @@ _MATH = re.compile(r"\$[^$]*\$")  # is not broken
 
 def fit_titles(fig: Figure) -> bool:
     """Lays the figure out and wraps each title to the room that it has: halfway to the next panel's in its row, and to the edge of the
-    figure. Returns: whether a title was wrapped, so that the layout is to be made again."""
+    figure. Returns: whether a title was wrapped, so that the layout no longer holds."""
     if layout := fig.get_layout_engine():
         layout.execute(fig)
     for ax in fig.axes:

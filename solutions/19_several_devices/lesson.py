@@ -257,8 +257,8 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 # ## Tokens over ranks
 #
 # Heads over ranks cut q, k and v, but every rank still has x and the output of all tokens, and there cannot be more ranks than heads. So
-# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **context parallelism** (some say *sequence
-# parallelism*, which in Megatron is something else). LayerNorm, feed-forward network and projections treat each
+# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **context parallelism** (some say **sequence
+# parallelism**, which in Megatron is something else). LayerNorm, feed-forward network and projections treat each
 # token by itself. Attention cannot: a query has to meet the keys of all chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
