@@ -201,14 +201,11 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
         return None
-    steps = {(what, size) for one in compared for what, size in _sizes(one).items() if size > 1}
-    facts = [dict(_facts(one, sorted(steps))) for one in compared]
+    facts = [dict(_facts(one)) for one in compared]
     for what in dict.fromkeys(what for of_case in facts for what in of_case):
         holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
-        enough = (
-            PROOF if what.endswith(PLAIN) else PROOF + 1
-        )  # of sizes there are so many that three cases agree by chance
+        enough = PROOF + (not what.endswith(PLAIN))  # of sizes there are so many that three cases agree by chance
         if side is not None and min(counts.values()) >= enough:
             here, there = ("wrong", "right") if side else ("right", "wrong")
             where = f"is {here} in all {counts[side]} experiments in which {what}"
@@ -216,8 +213,8 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     return None
 
 
-def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool]]:
-    """What may be said of a case's inputs, the plainest first. steps: the sizes in all cases, by what they are called."""
+def _facts(one: Compared) -> Iterator[tuple[str, bool]]:
+    """What may be said of a case's inputs, the plainest first."""
     sizes, values = _sizes(one), dict(_values(one))
     yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
     yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
@@ -225,15 +222,9 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
         if parameter.default is not inspect.Parameter.empty:
             yield f"`{name}` is given", values.get(name) is not None
     yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in arrays(_values(one)))
-    pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
-    yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
-    yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
-    given = {f"`{name}`" for name, _ in wording.named_inputs(one.case)}
-    for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number of the call
-        if what[-1] == other[-1] != "`" or what not in given and other in given:
-            yield f"{what} is at most {other}", size <= its
-            yield f"{what} is at least {other}", size >= its
-            yield f"{what} is a multiple of {other}", its > 0 and size % its == 0
+    yield from (
+        (f"{what} equals {other}", size == its) for (what, size), (other, its) in combinations(sizes.items(), 2)
+    )
 
 
 def _values(one: Compared) -> list[tuple[str, object]]:

@@ -266,9 +266,9 @@ if passed(query_gradient_norm):
 #   fewer rows make up this mean: the norm exceeds 0.3 in {{ 100 * share[1]:.0f; it > 75 }} % of them at d_k = 16,
 #   in {{ 100 * share[-1]:.0f; it < 20 }} % at 4096. So "extremely small gradients" is half the story.
 #
-# The other half is the band. At d_k = 64 the typical unscaled row passes enough. But one row in ten passes
-# {{ spread["unscaled"]:.0f; it > 100 }} times as much as another in ten (with √d_k, {{ spread["divided by √d_k"]:.1f; it < 2 }}
-# times).
+# The other half is the band. At d_k = 64 the typical unscaled row passes enough. But of ten rows, the one that passes most gets about
+# {{ spread["unscaled"]:.0f; it > 100 }} times as much as the one that passes least (with √d_k,
+# {{ spread["divided by √d_k"]:.1f; it < 2 }} times).
 #
 # Why the root? It keeps the spread of the scores the same at every width, and so J. In ∂s/∂q, the second factor, it
 # divides out the length of a key's arrow, which grows like √d_k. All this is *before training*.

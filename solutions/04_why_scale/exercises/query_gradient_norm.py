@@ -68,7 +68,7 @@ class query_gradient_norm:
         )
         for key, title, scale in (
             ("large-keys", "large keys", 1.0),
-            ("large-scaled", "large keys, a small scale", 0.02),
+            ("large-scaled", "large keys with a small scale", 0.02),
         ):
             yield Case(key, title, (np.array([9.0, 0.5, 1.0]), 10 * keys, scale), stage="extremes")
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
