@@ -166,8 +166,17 @@ def timeline(steps: Mapping[str, Sequence[float]], prompt: int) -> None:
             ax.text(times[0] / 2, row + 0.28, "prefill", color="#8A5A00", **middle)
             ax.text((ends[0] + ends[-1]) / 2, row + 0.28, "decode: one token a call", color=COLOURS["blue"], **middle)
         else:
-            words = f"reads the whole text for each token; token {len(times)} after {ends[-1]:,.0f} ms"
-            ax.text(0.005 * until, row + 0.28, words, color="#8A5A00", va="top", fontsize=9.5)
+            ax.text(
+                0.005 * until,
+                row + 0.28,
+                "reads the whole text for each token",
+                color="#8A5A00",
+                va="top",
+                fontsize=9.5,
+            )
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+            words = f"… token {len(times)} after {ends[-1]:,.0f} ms →"
+            ax.text(0.995 * until, row, words, ha="right", va="center", fontsize=9, bbox=box)
         said.append(f"{name}: token 1 after {ends[0]:.1f} ms, token {len(times)} after {ends[-1]:.0f} ms")
     ax.set_yticks(range(len(steps)), list(steps))
     ax.set(

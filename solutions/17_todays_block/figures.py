@@ -48,15 +48,21 @@ def blocks() -> None:
     from matplotlib.patches import FancyBboxPatch
 
     fig, (ax,) = panels(1, width=8.6, height=5.0)
-    ax.set(xlim=(0, 100), ylim=(-15, 84))
+    ax.set(xlim=(0, 102), ylim=(-15, 84))
     ax.axis("off")
     ax.set_title("From GPT-2 on the frame stays and the parts change")
     for column, (name, parts) in enumerate(_BLOCKS.items()):
-        middle = 17 + 33 * column
-        ax.text(middle, 79, name, ha="center", fontweight="bold")
-        ax.annotate("", (middle, 75), (middle, 0), arrowprops={"arrowstyle": "-|>", "color": "#555555"})
+        stream, branch = (
+            9 + 33 * column,
+            24 + 33 * column,
+        )  # where x runs straight up, and where the boxes stand that add to it
+        post_norm = "Norm" not in parts[0][0]
+        ax.text((stream + branch) / 2, 79, name, ha="center", fontweight="bold")
+        ax.annotate(
+            "", (stream, 75), (stream, -4), arrowprops={"arrowstyle": "-|>", "color": "#222222", "linewidth": 2}
+        )
         ax.text(
-            middle,
+            (stream + branch) / 2,
             -11,
             _POSITIONS[column],
             ha="center",
@@ -65,49 +71,39 @@ def blocks() -> None:
             bbox={"facecolor": _NEW if column else _OLD, "edgecolor": "none", "pad": 3},
         )
         for row, (part, new) in enumerate(parts):
-            height = 3 + 12 * row
+            height = 7 + 12 * row
             if part == "+":
+                sign = {"boxstyle": "circle,pad=0.12", "facecolor": "white", "edgecolor": "#555555"}
                 ax.text(
-                    middle,
-                    height + 4,
-                    "+",
-                    ha="center",
-                    va="center",
-                    fontsize=13,
-                    fontweight="bold",
-                    bbox={"boxstyle": "circle,pad=0.12", "facecolor": "white", "edgecolor": "#555555"},
+                    stream, height, "+", ha="center", va="center", fontsize=13, fontweight="bold", bbox=sign, zorder=4
                 )
                 start = _branch(parts, row)
-                ax.plot(
-                    [middle, middle + 14.5, middle + 14.5, middle + 1.6],
-                    [start, start, height + 4, height + 4],
-                    color="#555555",
-                    linewidth=1.2,
-                )
+                ax.plot([stream, branch, branch], [start, start, height], color="#555555", linewidth=1.2, zorder=1)
+                back = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 7}
+                ax.annotate("", (stream, height), (branch, height), arrowprops=back)
                 continue
+            on = stream if post_norm and "Norm" in part else branch
+            style = {
+                "boxstyle": "round,pad=0.3",
+                "facecolor": _NEW if new else _OLD,
+                "edgecolor": "#888888",
+                "zorder": 3,
+            }
             ax.add_patch(
-                FancyBboxPatch(
-                    (middle - 12, height),
-                    24,
-                    8,
-                    boxstyle="round,pad=0.3",
-                    facecolor=_NEW if new else _OLD,
-                    edgecolor="#888888",
-                    zorder=3,
-                )
+                FancyBboxPatch((on - (8 if on == stream else 10.5), height - 4), 16 if on == stream else 21, 8, **style)
             )
-            ax.text(middle, height + 4, part, ha="center", va="center", fontsize=9, zorder=4)
+            ax.text(on, height, part, ha="center", va="center", fontsize=9, zorder=4)
     show(
         fig,
         alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: "
         "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with "
-        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. In the last two "
-        "a path leads past both branches without any normalization on it.",
+        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. The residual stream runs straight up, and branches "
+        "add to it. In 2017 both normalizations stand on it, in the last two none.",
     )
 
 
 def _branch(parts: Sequence[tuple[str, bool]], plus: int) -> float:
-    """The height at which the path that ends in a '+' leaves the middle: below the parts of its branch."""
+    """The height at which the branch that ends in a '+' leaves the stream: below its parts."""
     earlier = [row for row in range(plus) if parts[row][0] == "+"]
     first = earlier[-1] + 1 if earlier else 0
     if parts[0][0] != "LayerNorm" and parts[0][0] != "RMSNorm" and first:
