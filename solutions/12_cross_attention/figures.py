@@ -38,13 +38,16 @@ def two_roads() -> None:
         weight="bold",
         bbox={**_BOX, "edgecolor": COLOURS["vermillion"], "linewidth": 2},
     )
+    for source in range(len(FRENCH)):  # a little of each state goes to each word
+        for target in range(len(ENGLISH)):
+            right.plot([source, target], [0.25, 1.75], color="#BBBBBB", linewidth=0.8, zorder=1)
     for source, target in LINKS:
         _arrow(right, (source, 0.25), (target, 1.75), "blue")
     show(
         fig,
         alt="Two diagrams. Below, an encoder reads la, voiture, bleue from left to right; above, a decoder writes the, blue, car. "
         "Left: the encoder's last state alone goes to the decoder, at every step. Right: arrows lead from la to the, from bleue to "
-        "blue and from voiture to car; the last two cross. Both are drawn by hand.",
+        "blue and from voiture to car; the last two cross. Thin lines join all other pairs. Both are drawn by hand.",
     )
 
 

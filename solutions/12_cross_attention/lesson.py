@@ -129,7 +129,7 @@ figures.cross_attention.two_roads()
 
 # %% [markdown]
 # The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder
-# look back at each of them. The links are called an **alignment**. They cross here, because French puts *bleue* behind
+# look back at each of them. The links are called an **alignment**. They cross here, because French puts *bleue* after
 # *voiture*.
 #
 # ## A score that is learned
