@@ -25,7 +25,6 @@ from grader.worker.values import Part
 
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RESULTS = ("returned", "gradient")
-PLAIN = ("is given", "is True", "is False", "more than two axes")  # what a case has or has not, and no size
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
 Shows = Callable[[Compared, Part, Array, Array], bool]
@@ -199,32 +198,35 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
         return "RS19", sentence
     it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
-    if min(counts.values()) < PROOF:
-        return None
-    facts = [dict(_facts(one)) for one in compared]
-    for what in dict.fromkeys(what for of_case in facts for what in of_case):
-        holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
-        side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
-        enough = PROOF + (not what.endswith(PLAIN))  # of sizes there are so many that three cases agree by chance
-        if side is not None and min(counts.values()) >= enough:
-            here, there = ("wrong", "right") if side else ("right", "wrong")
-            where = f"is {here} in all {counts[side]} experiments in which {what}"
-            return "RS19", f"{it} {where}, and {there} in the {counts[not side]} others."
+    # Of sizes there are so many that three cases agree by chance.
+    for facts_of, enough in ((_facts, PROOF), (_facts_of_sizes, PROOF + 1)):
+        facts = [dict(facts_of(one)) for one in compared] if min(counts.values()) >= enough else []
+        for what in dict.fromkeys(what for of_case in facts for what in of_case):
+            holds = [
+                of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts
+            ]
+            side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
+            if side is not None:
+                here, there = ("wrong", "right") if side else ("right", "wrong")
+                where = f"is {here} in all {counts[side]} experiments in which {what}"
+                return "RS19", f"{it} {where}, and {there} in the {counts[not side]} others."
     return None
 
 
 def _facts(one: Compared) -> Iterator[tuple[str, bool]]:
-    """What may be said of a case's inputs, the plainest first."""
-    sizes, values = _sizes(one), dict(_values(one))
-    yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
+    """What may be said of a case's inputs beside their sizes."""
+    values = dict(_values(one))
     yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
     for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
         if parameter.default is not inspect.Parameter.empty:
             yield f"`{name}` is given", values.get(name) is not None
     yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in arrays(_values(one)))
-    yield from (
-        (f"{what} equals {other}", size == its) for (what, size), (other, its) in combinations(sizes.items(), 2)
-    )
+
+
+def _facts_of_sizes(one: Compared) -> Iterator[tuple[str, bool]]:
+    sizes = _sizes(one).items()
+    yield from ((f"{what} is 1", size == 1) for what, size in sizes)
+    yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in combinations(sizes, 2))
 
 
 def _values(one: Compared) -> list[tuple[str, object]]:
