@@ -85,24 +85,23 @@ class Diagnosis:
             }
             return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
-    def nearest(self, observed: Mapping[int, Compared]) -> tuple[str, int, int] | None:
-        """The one mistake that shows most of what is wrong, where nothing that is right speaks against it: its id, in how many of the
-        failing cases it shows the same, and how many fail. None where that are fewer than MOST."""
+    def nearest(self, observed: Mapping[int, Compared]) -> tuple[Ids, int, int] | None:
+        """The one mistake that shows most of what is wrong, where nothing that is right speaks against it: its ids, in how many of the
+        failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
         actual, failing = self._to_explain(observed)
         first = _telling([i for i in self._in_order(actual, failing) if i in failing and not self.cases[i].costly])
         right = actual.keys() - failing
-        shown: dict[str, int] = {}
+        shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
-            for number, mistake in enumerate(self.exercise.mistakes):
-                key = (number,)
+            for key in ((number,) for number in range(len(self.exercise.mistakes))):
                 likely = any(self._proves(key, i, actual[i]) for i in first)
                 if likely and not any(self._show(key, i).wrong for i in right):
                     count = sum(self._proves(key, i, actual[i]) for i in failing)
-                    shown[mistake.id] = max(shown.get(mistake.id, 0), count)
+                    shown[self._ids(key)] = max(shown.get(self._ids(key), 0), count)
         most = max(shown.values(), default=0)
-        ids = [id for id, count in shown.items() if count == most]
+        likest = [ids for ids, count in shown.items() if count == most]
         enough = most >= max(outcomes.PROOF, MOST * len(failing))
-        return (ids[0], most, len(failing)) if enough and len(ids) == 1 else None
+        return (likest[0], most, len(failing)) if enough and len(likest) == 1 else None
 
     def _proves(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""

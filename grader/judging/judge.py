@@ -361,7 +361,11 @@ class _Judgement:
         observation = self.compared[i].actual if i in self.compared else Observation()
         mistakes = self.baseline.diagnosis.mistakes(self.compared)
         text_of = self.exercise.course.mistake_text
-        sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in mistakes)
+
+        def sentence_of(ids: Sequence[str]) -> str:
+            return " Also: ".join(text_of(id).sentence for id in ids)
+
+        sentences = tuple(map(sentence_of, mistakes))
         status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
         facts = Facts(self.exercise, finding, self.compared.values(), slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
@@ -372,8 +376,8 @@ class _Judgement:
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
             elif nearest := self.baseline.diagnosis.nearest(self.compared):
-                id, count, failing = nearest
-                mistakes, sentences = [(id,)], (wording.resemblance(text_of(id).sentence, count, failing),)
+                ids, count, failing = nearest
+                mistakes, sentences = [ids], (wording.resemblance(sentence_of(ids), count, failing),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
         ungraded = wording.ungraded_name(name, case.names) if name and name in _ungraded_names(self.exercise) else ""
         return Verdict(

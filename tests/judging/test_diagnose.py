@@ -9,12 +9,16 @@ from weakref import ref
 
 import numpy as np
 
+from grader.course import references
 from grader.course.course import open_course
 from grader.course.readings import inputs
+from grader.course.spec import SEED
 from grader.judging.baseline import MOST_KEPT, baseline_of
 from grader.judging.diagnose import Diagnosis
+from grader.judging.judge import judge
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
+from tests.live import Live
 from tests.toy import EXERCISE, build, cases
 
 CASES = list(cases(np.random.default_rng(0)))
@@ -68,8 +72,8 @@ def nearest(change, unlike):
 
 
 def test_what_shows_most_of_what_is_wrong_is_like_a_mistake():
-    assert nearest(np.zeros_like, [2]) == (("SM1", 7, 8), [])
-    assert nearest(np.zeros_like, [0, 1, 4])[0] == ("SM1", 5, 8)
+    assert nearest(np.zeros_like, [2]) == ((("SM1",), 7, 8), [])
+    assert nearest(np.zeros_like, [0, 1, 4])[0] == (("SM1",), 5, 8)
     assert nearest(np.zeros_like, [0, 1, 4, 5])[0] is None  # four of eight
 
 
@@ -103,3 +107,17 @@ def test_a_class_in_which_each_learner_has_a_seed_does_not_fill_the_memory():
         texts.append(len(linecache.cache))
     gc.collect()
     assert before() is None and texts[0] == texts[1]
+
+
+def test_what_looks_like_two_mistakes_in_one_entry_is_told_with_both():
+    exercise = open_course().exercise("attention_torch")
+    both = references.wrong(exercise, next(one for one in exercise.mistakes if one.id == "SM3+SM5"))
+    shape = next(c.args[0].array.shape for c in baseline_of(exercise, SEED).cases if c.key == "item changed")
+
+    def wrong(q, k, v):
+        output, weights = both(q, k, v)
+        return (3 * output + 1 if tuple(q.shape) == shape else output), weights
+
+    verdict = judge(exercise, Live("attention_torch", wrong))
+    assert verdict.mistakes == ("SM3+SM5",)
+    assert verdict.sentences[0].startswith("It looks like this in ") and " Also: " in verdict.sentences[0]
