@@ -96,8 +96,8 @@ class Diagnosis:
             for key in ((number,) for number in range(len(self.exercise.mistakes))):
                 likely = any(self._proves(key, i, actual[i]) for i in first)
                 if likely and not any(self._show(key, i).wrong for i in right):
-                    count = sum(self._proves(key, i, actual[i]) for i in failing)
-                    shown[self._ids(key)] = max(shown.get(self._ids(key), 0), count)
+                    ids, count = self._ids(key), sum(self._proves(key, i, actual[i]) for i in failing)
+                    shown[ids] = max(shown.get(ids, 0), count)
         most = max(shown.values(), default=0)
         likest = [ids for ids, count in shown.items() if count == most]
         enough = most >= max(outcomes.PROOF, MOST * len(failing))
@@ -325,7 +325,7 @@ class Diagnosis:
 
 def _telling(at: list[int]) -> list[int]:
     """Of these cases two at most: the first, on which singles have run, and in the exercise's order the last, which is of another kind."""
-    return list(dict.fromkeys((*at[:1], *sorted(at[1:])[-1:])))
+    return [*at[:1], *sorted(at[1:])[-1:]]
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
