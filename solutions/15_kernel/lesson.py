@@ -454,11 +454,12 @@ if passed(triton_attention):
 # | arithmetic in bfloat16, with wrong results | right results |
 # | `break`, `list.append` | refused by the compiler |
 #
-# A compiler needs no GPU: each check asks it, and the folded cell compiles your kernel for three cards, in float16 with d = 64:
+# A compiler needs no GPU: each check asks it, and the folded cell compiles your kernel for three cards, in float32 with d = 128, where it
+# needs most memory:
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
-    built = figures.kernel.compile_for_cards(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
+    built = figures.kernel.compile_for_cards(triton_attention, *[(1, 1, 1024, 128)] * 3, dtype="float32", causal=True)
     for card, one in built.items():
         limit = figures.kernel.CARDS[card][1]
         if not isinstance(one, str):
@@ -467,8 +468,8 @@ if passed(triton_attention):
         print(f"{card:5} {one}")
 
 # %% [markdown]
-# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4 has
-# them, but Triton since 3.3 leaves them unused.
+# The course's kernel becomes machine code for all three, and its tiles fit. Where yours don't, the launch fails there: choose fewer
+# queries or keys a tile. `tl.dot` uses tensor cores. A T4 has them, but Triton since 3.3 leaves them unused.
 #
 # ## How fast is it?
 #
@@ -654,7 +655,8 @@ if passed(triton_attention) and real:
 # %% [markdown]
 # - In the interpreter a kernel is Python. `print(scores)` in it prints a block, and `breakpoint()` stops there. Start with a grid of
 #   one program and a tensor that fits into one block.
-# - On a GPU, `tl.device_print("scores", scores)` prints lane by lane. `tl.static_print` prints while it is compiled: shapes and dtypes.
+# - On a GPU, `tl.device_print("scores", scores)` prints lane by lane, from each thread: 256 lines for a program with four lanes.
+#   `tl.static_print` prints while it is compiled: shapes and dtypes.
 # - Addresses go wrong more often than arithmetic. Give each entry its own offset as value, `torch.arange(n)`, load, store, and compare.
 # - Make lengths that no block divides the *first* test: 1, 17, 70. A Triton kernel in the FlashAttention repository built its mask in one
 #   line and stored without it in the next (Dao-AILab/flash-attention#2790). Tests with whole blocks passed.
@@ -666,7 +668,7 @@ def look_kernel(x, n, BLOCK: tl.constexpr):
     tl.device_print("lanes", tl.load(x + offsets, mask=offsets < n, other=-1.0))
 
 
-if kernels_run:
+if kernels_run and here.type == "cpu":
     look_kernel[(2,)](torch.arange(6.0, device=here), 6, BLOCK=4)
 
 # %% [markdown]

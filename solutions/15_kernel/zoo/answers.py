@@ -771,6 +771,7 @@ def by_descriptors(x, y, out, n, BLOCK: tl.constexpr):
     o.store([start], a.load([start]) + b.load([start]))
 
 def triton_add(x, y):
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device=x.device))
     out = torch.empty_like(x)
     n = x.numel()
     by_descriptors[(triton.cdiv(n, 128),)](x, y, out, n, BLOCK=128)
@@ -807,6 +808,7 @@ def by_descriptors(q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.co
     od.store([top, 0], (o / l[:, None]).to(q_tile.dtype))
 
 def triton_attention(q, k, v, causal=False):
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device=q.device))
     b, h, t_q, d = q.shape
     t_k = k.shape[2]
     out = torch.empty_like(q)
