@@ -33,14 +33,6 @@ HALVES = """def turned(y):
             a, b = y.chunk(2, dim=-1)
             return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
         q, k = (turned(q), turned(k))"""
-PER_MODEL = """every = x.shape[-1]
-        frequencies = self.base ** (-torch.arange(0, every, 2) / every)
-
-        def turned(y):
-            angles = positions[:, None] * frequencies[:y.shape[-1] // 2]
-            a, b = y[..., 0::2], y[..., 1::2]
-            return torch.stack((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1).flatten(-2)
-        q, k = (turned(q), turned(k))"""
 
 
 def shapes(d_model: int, heads: int, kv_heads: int) -> dict[str, tuple[int, int]]:
@@ -208,12 +200,6 @@ class GroupedQuerySelfAttention:
             patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
             patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
         ),
-        "TB42": mistake(
-            patch(TURN, "pass"),
-            says="Nothing is rotated: the attention does not know where its tokens stand.",
-            why="""There is no table of positions in this model: RoPE inside attention is its only knowledge of order. Without it only
-            the causal mask tells first from last.""",
-        ),
         "TB43": mistake(
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
@@ -223,10 +209,14 @@ class GroupedQuerySelfAttention:
                 TURN,
                 f"{TURN}\n        q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))",
             ),
-            says="Queries and keys should each be rotated once; one of them was not rotated, or was rotated twice.",
+            patch(TURN, "pass"),
+            patch("apply_rope(k, positions, self.base)", "apply_rope(k, -positions, self.base)"),
+            patch("apply_rope(q, positions, self.base)", "apply_rope(q, -positions, self.base)"),
+            says="Queries and keys should each be rotated once, both in one direction; a rotation is missing, doubled or reversed.",
             why="""A query at position i is turned by i steps and a key at j by j steps, so the angle between them depends on i − j alone.
             If only one of them is turned, the score depends on that one's position, and if one is turned twice, on 2i − j. If both are
-            turned twice, every distance looks twice as long.""",
+            turned twice, every distance looks twice as long; if one is turned the other way, the score depends on i + j. Without any
+            rotation the causal mask alone tells first from last.""",
         ),
         "TB44": mistake(
             patch(TURN, f"{TURN}\n        v = apply_rope(v, positions, self.base)"),
@@ -274,19 +264,7 @@ class GroupedQuerySelfAttention:
             is rotated by its own number: head 0 is not rotated at all, and no token knows where it stands. Where T positions are asked
             for, the two lengths do not fit, and nothing raises only where T happens to equal num_heads.""",
         ),
-        "TB47": mistake(
-            patch(TURN, PER_MODEL),
-            says="The frequencies were computed for d_model; they should be those of d_head, so that a head's pairs run through all.",
-            why="""In base^(−2i/d) the d is the width of one head. With d_model in its place all pairs of a head turn fast, the more so the
-            more heads there are.""",
-        ),
         "RO1": patch(TURN, HALVES),
-        "TB48": mistake(
-            patch("apply_rope(k, positions, self.base)", "apply_rope(k, -positions, self.base)"),
-            patch("apply_rope(q, positions, self.base)", "apply_rope(q, -positions, self.base)"),
-            says="Queries and keys were rotated in opposite directions; both should turn the same way.",
-            why="""The score then depends on the sum of the two positions: the angle between two neighbors grows along the text.""",
-        ),
         "MK13": (patch(", is_causal=True", ""), patch("is_causal=True", "is_causal=self.training")),
         "MK7": patch("is_causal=True", MASKS.format("tril(-1)")),
         "MK8": patch("is_causal=True", MASKS.format("tril(1)")),

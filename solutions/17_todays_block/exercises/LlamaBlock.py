@@ -6,17 +6,14 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_earlier_calls, mistakes_of, on_another_device, random_parameters
+from ...shared.library import after_earlier_calls, on_another_device, random_parameters
 from .. import readings
-from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
-from .SwiGLU import SwiGLU, shapes as of_network
+from .GroupedQuerySelfAttention import shapes as of_attention
+from .SwiGLU import shapes as of_network
 
 LAYERS = tuple(f"attn.{name}" for name in ("w_q", "w_k", "w_v", "w_o")) + ("mlp.gate", "mlp.up", "mlp.down")
 ATTEND, THINK = "x = x + self.attn(self.attn_norm(x))", "return x + self.mlp(self.mlp_norm(x))"
 NORMS = "nn.RMSNorm(d_model, eps=eps)"
-ATTENTION = "GroupedQuerySelfAttention(d_model, num_heads, num_kv_heads, base)"
-IN_ATTENTION = ("GQ1", "TB42", "TB43", "TB44", "RO1", "MK13", "MK8", "SD1", "SD3", "MH2", "MU2")
-IN_NETWORK = ("TB21", "TB22", "TB25", "TB26", "TB29")
 
 
 def _norms(attention: str, network: str):
@@ -161,11 +158,6 @@ class LlamaBlock:
             says="A normalization is made and not used.",
             why="""Both branches read normalized numbers. Without it they grow from block to block, since every block adds to them.""",
         ),
-        "TB66": mistake(
-            _norms("nn.LayerNorm(d_model, eps=eps, bias=False)", "nn.LayerNorm(d_model, eps=eps, bias=False)"),
-            says="The normalizations are LayerNorms, which subtract each token's mean; they should be RMSNorms.",
-            why="""Without a bias a LayerNorm has the same one weight, so a checkpoint loads without any complaint.""",
-        ),
         "TB67": mistake(
             _norms("nn.RMSNorm(d_model)", "nn.RMSNorm(d_model)"),
             patch(f"self.attn_norm = {NORMS}", "self.attn_norm = nn.RMSNorm(d_model)"),
@@ -177,18 +169,6 @@ class LlamaBlock:
             issue="meta-llama/llama#771",
         ),
         "TB45": patch("num_kv_heads, base)", "num_kv_heads)"),
-        "TB69": mistake(
-            patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_heads, num_heads, base)"),
-            patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_kv_heads, num_kv_heads, base)"),
-            says="num_heads and num_kv_heads do not reach attention as they were given.",
-            why="""The first counts query heads, the second KV heads. The shapes of w_k and w_v tell them apart
-            when weights are loaded.""",
-        ),
-        "TB70": mistake(
-            patch(ATTEND, "x = x + self.mlp(self.mlp_norm(x))", THINK, "return x + self.attn(self.attn_norm(x))"),
-            says="mlp was applied before attention; attention should come first.",
-            why="""The network works on what attention gathered in this block.""",
-        ),
         "TB71": mistake(
             patch(f"{ATTEND}\n        return x", "return x + self.attn(self.attn_norm(x))"),
             patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
@@ -211,34 +191,5 @@ class LlamaBlock:
         "CM35": (
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
             patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
-        ),
-        "TB76": mistake(
-            patch(
-                "SwiGLU(d_model, d_hidden)",
-                "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
-                "        nn.init.zeros_(self.mlp_norm.weight)",
-            ),
-            patch(
-                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)"
-            ),
-            patch(
-                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.mlp_norm.weight)"
-            ),
-            says="The weight of a normalization does not begin with ones, as it should.",
-            why="""With ones the normalization changes nothing but the length of a token, and training goes on from there. Zeros fit a norm
-            that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own
-            weights gets a gradient.""",
-        ),
-        "TB77": mistake(
-            *(ways[0] for ways in mistakes_of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
-            says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",
-            why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip; the check
-            of `GroupedQuerySelfAttention` says which.""",
-        ),
-        "TB78": mistake(
-            *(way for ways in mistakes_of(SwiGLU, *IN_NETWORK).values() for way in ways[:2]),
-            says="The fault lies inside mlp; what the block does around it agrees. Check SwiGLU first.",
-            why="""The block is as good as its parts. Its output is that of a right block around a network with a known slip; the check of
-            `SwiGLU` says which.""",
         ),
     }

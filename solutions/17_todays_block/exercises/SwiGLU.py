@@ -96,22 +96,13 @@ class SwiGLU:
             gated("F.relu(self.gate(x)) ** 2"),
             gated("self.gate(x) * torch.sigmoid(1.702 * self.gate(x))"),
             gated("torch.softmax(self.gate(x), dim=-1)"),
-            says="Another function than silu was used for the gate; silu is z · sigmoid(z), of each number by itself.",
+            gated("self.gate(x)"),
+            says="Another function than silu was used for the gate, or none; silu is z · sigmoid(z), of each number by itself.",
             why="""The sigmoid alone is the GLU of Dauphin et al. 2017. Shazeer 2020 puts other functions in its place: a ReLU gives
             ReGLU, a GELU GEGLU, which Gemma uses, and the Swish, now mostly called SiLU, SwiGLU. GELU, also as z · sigmoid(1.702 z)
             (Hendrycks and Gimpel 2016, section 2), and SiLU have the same shape and differ by up to 0.2, so a loaded model stumbles and
-            does not fall. Softmax ties the gates of a token together; each should decide by its own number.""",
-        ),
-        "TB25": mistake(
-            gated("self.gate(x)"),
-            says="silu is missing: the two projections were multiplied as they are.",
-            why="""The product alone is no straight line in x either, so the network learns something ("bilinear" in the paper). It is
-            not the function that the weights were trained for.""",
-        ),
-        "TB26": mistake(
-            patch(" * self.up(x)", " + self.up(x)"),
-            says="Gate and up were added; they should be multiplied, number by number.",
-            why="""Only a product lets the one hold back the other.""",
+            does not fall. Softmax ties the gates of a token together; each should decide by its own number. The bare product of the two
+            projections ("bilinear" in the paper) is not what the weights were trained for.""",
         ),
         "TB27": mistake(
             patch(GATED, "F.silu(self.gate(x) * self.up(x))"),

@@ -13,7 +13,6 @@ from ...shared.library import on_another_device
 
 WIDE = "wide = x.to(torch.promote_types(x.dtype, torch.float32))"
 ROOT = "root = torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)"
-RETURN = "return (wide / root * weight).to(x.dtype)"
 IN_ITS_OWN = patch(WIDE, "wide = x")  # the same in x's own precision
 MEAN = "(wide ** 2).mean(dim=-1, keepdim=True)"
 RSQRT = patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "wide * root")
@@ -223,13 +222,6 @@ class rms_norm:
             Convert to float32 first, and back at the end.""",
             issue="pytorch/pytorch#134106",
         ),
-        "TB12": mistake(
-            patch(".to(x.dtype)", ""),
-            patch("(wide / root * weight).to(x.dtype)", "(wide / root * weight).float()"),
-            says="The result is not in the type of x: convert it back at the end.",
-            why="""Float32 that leaves the normalization meets weights of bfloat16 in the next layer, which is an error, or makes
-            every later layer compute in float32 and twice the memory.""",
-        ),
         "TB13": mistake(
             patch("+ eps", "+ 1e-05"),
             patch("+ eps", "+ 1e-06"),
@@ -244,32 +236,5 @@ class rms_norm:
             says="eps has a default other than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
             issue="foundation-model-stack/foundation-model-stack#99",
-        ),
-        "TB15": mistake(
-            patch("mean(dim=-1, keepdim=True) + eps)", "mean(dim=-1, keepdim=True).detach() + eps)"),
-            patch("wide / root", "wide / root.detach()"),
-            says="The root is cut off from the graph: it depends on x, so the gradient should pass through it.",
-            why="""Forward nothing shows. Backward the part of the gradient that keeps a token's size from mattering is missing, and
-            training learns something else.""",
-        ),
-        "TB16": mistake(
-            patch(MEAN, "wide.abs().mean(dim=-1, keepdim=True) ** 2"),
-            says="The size was taken as the mean of the absolute numbers; the root of the mean square is asked for.",
-            why="""For 1, 2, 2, 4 the mean is 2.25 and the root of the mean square 2.5. They agree only where all have one size.""",
-        ),
-        "TB18": mistake(
-            patch("wide / root * weight", "wide.div_(root) * weight"),
-            patch(RETURN, "wide /= root\n    return (wide * weight).to(x.dtype)"),
-            patch("wide / root * weight", "wide.div_(root).mul_(weight)"),
-            says="x itself was overwritten; the result should be in a new tensor.",
-            why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
-            a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
-            issue="GeeeekExplorer/nano-vllm#170",
-        ),
-        "TB83": mistake(
-            patch(WIDE, f"{WIDE} * weight", " * weight).to", ").to"),
-            says="weight was multiplied before the mean square was taken; it should scale the features after the division.",
-            why="""Multiplied before, the weight changes the mean square as well: a weight of 2 for all features then changes
-            nothing at all, where it should double the token.""",
         ),
     }

@@ -93,12 +93,12 @@ WRONG = {
             "TB11",
             "def rms_norm(x, weight, eps=1e-5):\n    return x / (x ** 2).mean(-1, keepdim=True).add(eps).sqrt() * weight\n",
         ),
-        ("TB12", _HUB.replace("hidden_states.to(input_dtype)", "hidden_states")),
+        (None, _HUB.replace("hidden_states.to(input_dtype)", "hidden_states")),
         ("TB13", _HUB.replace("variance + eps", "variance + 1e-5")),
         ("TB14", _HUB.replace("eps=1e-5", "eps=1e-6")),
-        ("TB15", _HUB.replace("torch.rsqrt(variance + eps)", "torch.rsqrt(variance + eps).detach()")),
+        (None, _HUB.replace("torch.rsqrt(variance + eps)", "torch.rsqrt(variance + eps).detach()")),
         (
-            "TB16",
+            None,
             _HUB.replace(
                 "hidden_states.pow(2).mean(-1, keepdim=True)", "hidden_states.abs().mean(-1, keepdim=True) ** 2"
             ),
@@ -114,7 +114,7 @@ WRONG = {
             None,
             "def rms_norm(x, weight, eps=1e-5):\n    n = nn.RMSNorm(x.shape[-1], eps, elementwise_affine=False)\n    return (n(x.float()) * weight).to(x.dtype)\n",
         ),
-        ("TB18", _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
+        (None, _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
         (None, _HUB.replace("variance + eps", "torch.clamp(variance, min=eps)")),
         (
             None,
@@ -192,8 +192,8 @@ WRONG["SwiGLU"] = [
     ("TB22", _ACT.replace("nn.SiLU()", "nn.Sigmoid()")),
     ("TB22", _ACT.replace("nn.SiLU()", "nn.GELU()")),
     ("TB22", _ACT.replace("nn.SiLU()", "nn.ReLU()")),
-    ("TB25", _ACT.replace("nn.SiLU()", "nn.Identity()")),
-    ("TB26", _GLU.replace("(g) * u", "(g) + u")),
+    ("TB22", _ACT.replace("nn.SiLU()", "nn.Identity()")),
+    (None, _GLU.replace("(g) * u", "(g) + u")),
     ("TB27", _GLU.replace("g * torch.sigmoid(g) * u", "g * u * torch.sigmoid(g * u)")),
     ("TB27", _ACT.replace("self.up(x) *", "self.act(self.up(x)) *")),
     ("TB29", _ACT.replace("self.up(x) * ", "")),
@@ -373,7 +373,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ),
     ("GH4", _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
     (
-        "TB42",
+        "TB43",
         _BY_HAND.replace("q = apply_rope(q, at, self.base)", "pass").replace(
             "k = apply_rope(k, at, self.base)", "pass"
         ),
@@ -404,7 +404,7 @@ WRONG["GroupedQuerySelfAttention"] = [
         )
         .replace("apply_rope(q, at, self.base), apply_rope(k, at, self.base), v, is", "q, k, v, is"),
     ),
-    ("TB47", _CACHED.replace("torch.arange(0, self.d, 2) / self.d", "torch.arange(0, self.d, 2) / d_model")),
+    (None, _CACHED.replace("torch.arange(0, self.d, 2) / self.d", "torch.arange(0, self.d, 2) / d_model")),
     (
         "RO1",
         _CACHED.replace(
@@ -415,7 +415,7 @@ WRONG["GroupedQuerySelfAttention"] = [
             "torch.cat((-y[..., self.d // 2:], y[..., :self.d // 2]), -1)",
         ),
     ),
-    ("TB48", _BY_HAND.replace("apply_rope(k, at,", "apply_rope(k, -at,")),
+    ("TB43", _BY_HAND.replace("apply_rope(k, at,", "apply_rope(k, -at,")),
     ("MK13", _BY_HAND.replace(_MASKED, "pass")),
     ("MK8", _BY_HAND.replace("triu(1)", "triu(2)")),
     (
@@ -610,17 +610,17 @@ WRONG["LlamaBlock"] = [
     ),
     ("TB65", _block(_TWO.replace("self.attn_norm(x)", "x"))),
     ("TB65", _block(_TWO.replace("self.mlp_norm(x)", "x"))),
-    ("TB66", _block(norm="nn.LayerNorm").replace("eps=eps", "eps=eps, bias=False")),
+    (None, _block(norm="nn.LayerNorm").replace("eps=eps", "eps=eps, bias=False")),
     ("TB67", _block(norm="nn.RMSNorm").replace(", eps=eps", "")),
     ("TB67", _block().replace(", eps=eps", "")),
     ("TB45", _block().replace("num_kv_heads, base)\n        self.mlp", "num_kv_heads)\n        self.mlp")),
     (
-        "TB69",
+        None,
         _block().replace(
             "num_heads, num_kv_heads, base)\n        self.mlp", "num_heads, num_heads, base)\n        self.mlp"
         ),
     ),
-    ("TB70", _block("x = x + self.mlp(self.mlp_norm(x))\n        return x + self.attn(self.attn_norm(x))")),
+    (None, _block("x = x + self.mlp(self.mlp_norm(x))\n        return x + self.attn(self.attn_norm(x))")),
     ("TB71", _block("return x + self.attn(self.attn_norm(x)) + self.mlp(self.mlp_norm(x))")),
     (
         "CM25",
@@ -629,10 +629,10 @@ WRONG["LlamaBlock"] = [
     ("TB71", _block("h = x + self.attn(self.attn_norm(x))\n        return x + self.mlp(self.mlp_norm(h))")),
     ("CM35", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
     ("CM21", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
-    ("TB76", _block().replace("torch.ones(d_model)", "torch.zeros(d_model)")),
-    ("TB76", _block().replace("torch.ones(d_model)", "torch.randn(d_model)")),
+    (None, _block().replace("torch.ones(d_model)", "torch.zeros(d_model)")),
+    (None, _block().replace("torch.ones(d_model)", "torch.randn(d_model)")),
     (
-        "TB76",
+        None,
         _block(norm="nn.RMSNorm").replace(
             "        self.mlp =", "        nn.init.zeros_(self.mlp_norm.weight)\n        self.mlp ="
         ),
@@ -645,10 +645,10 @@ WRONG["LlamaBlock"] = [
             "        return self.kept.setdefault(tuple(x.shape), x + self.mlp(self.mlp_norm(x)))"
         ),
     ),
-    ("TB77", _block().replace("is_causal=True, ", "")),
-    ("TB77", _block().replace("apply_rope(k, at, self.base), v", "k, v")),
-    ("TB78", _block().replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),
-    ("TB78", _block().replace("g, u = self.gate(x), self.up(x)", "u, g = self.gate(x), self.up(x)")),
+    (None, _block().replace("is_causal=True, ", "")),
+    (None, _block().replace("apply_rope(k, at, self.base), v", "k, v")),
+    (None, _block().replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),
+    (None, _block().replace("g, u = self.gate(x), self.up(x)", "u, g = self.gate(x), self.up(x)")),
     (None, _block().replace("self.attn_norm", "self.norm1")),
     (None, _block(norm="nn.LayerNorm")),
     (
@@ -684,7 +684,7 @@ WRONG["rms_norm"] += [
 """,
     ),
     (
-        "TB83",
+        None,
         """def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     y = y * weight.to(y.dtype)
