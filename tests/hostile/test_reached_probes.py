@@ -49,9 +49,7 @@ MISTAKES = {
     "KVCache": "KC1",
     "generate_cached": "GC1",
     "GroupedQuerySelfAttention": "CM9",
-    "LlamaBlock": "TB76",
     "SwiGLU": "PJ2",
-    "head_contributions": "LH14",
     "attention_rollout": "RL17",
     "head_shard": "HS3",
     "tensor_parallel_attention": "TA10",
@@ -71,7 +69,15 @@ OWN = {
     "attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v"),
     # What these ask by a probe of their own is where results lie.
     "grouped_query_attention": ("return weights @ v", "return (weights @ v).cpu()"),
+    "head_contributions": (
+        "return torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)",
+        "added = torch.einsum('bhtc,dhc->bhtd', weights @ v, slices)\n        module.proj.weight.zero_()\n        return added",
+    ),
     "induction_score": (".mean(dim=(0, 2))", ".mean(dim=(0, 2)).cpu()"),
+    "LlamaBlock": (
+        "SwiGLU(d_model, d_hidden)",
+        "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)",
+    ),
     "merge_partial": ("m = torch.maximum(m_a, m_b)", "m = torch.maximum(m_a, m_b).cpu()"),
     "previous_token_score": ("return back.mean(dim=(0, -1))", "return back.mean(dim=(0, -1)).cpu()"),
     "rms_norm": ("* weight).to(x.dtype)", "* weight).to(x.dtype).cpu()"),

@@ -78,12 +78,6 @@ class attention_rollout:
             why="""½ · A + ½ · I keeps each row a set of shares that sum to 1. The result without the halves is off by 2 to the number of
             layers.""",
         ),
-        "RL4": mistake(
-            patch(MIXED, f"{MIXED}\n        mixed = mixed / mixed.sum(dim=-2, keepdim=True)"),
-            patch(MIXED, f"mixed = {MEAN} + identity\n        mixed = mixed / mixed.sum(dim=-2, keepdim=True)"),
-            says="The columns were normalized; it is the rows, one for each query, that should sum to 1.",
-            why="""The rows of ½ · A + ½ · I sum to 1 already, so nothing has to be normalized at all.""",
-        ),
         "RL6": mistake(
             patch(MEAN, "weights.sum(dim=1)"),
             patch(MEAN, "weights.amax(dim=1)"),
@@ -120,21 +114,6 @@ class attention_rollout:
             why="""The last layer reads vectors into which earlier layers have mixed others already. Start from the identity and multiply
             by every layer, or start from the first layer's A and go on with the second.""",
         ),
-        "RL13": mistake(
-            patch("return rolled", "return rolled.mT"),
-            patch(MEAN, f"{MEAN}.mT"),
-            patch(MIXED, f"{MIXED}\n        mixed = mixed.mT"),
-            says="Rows and columns were exchanged, of the result or of each layer's table; row i should be about token i.",
-            why="""Row i of A holds the shares in which token i reads the others, and row i of the result those in which the input tokens
-            went into token i. Both sum to 1. Of transposed tables the columns do, and A_last @ … @ A_first mixes what tokens give with
-            what they get.""",
-        ),
-        "RL14": mistake(
-            patch("+ 0.5 * identity", "+ 0.5 * torch.ones_like(identity)"),
-            patch("identity = torch.eye(layers[0].shape[-1]", "identity = torch.ones(layers[0].shape[-2:]"),
-            says="A matrix of ones was used in place of the identity.",
-            why="""The residual stream carries a token to itself alone: ones on the diagonal, zeros elsewhere.""",
-        ),
         "RL15": mistake(
             patch(
                 MIXED,
@@ -159,12 +138,6 @@ class attention_rollout:
             why="""`+=` writes into the caller's tensors, and `pop` empties the caller's list. Make new tensors.""",
         ),
         "RL1+RL17": patch(LOOP, "layers.reverse()\n    for weights in layers:"),
-        "RL20": mistake(
-            patch(MIXED, "pass", ROLL, f"rolled = 0.5 * {MEAN} @ rolled + 0.5 * identity"),
-            says="In every layer the other half was the identity; it should be the table of the layers before: ½ · A @ R + ½ · R.",
-            why="""What the residual stream carries past a layer is all that had been gathered up to there, R, not the input itself. Half of
-            R is what (½ · A + ½ · I) @ R gives.""",
-        ),
         "RL18": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity\n        mixed = mixed / mixed.sum(dim=-1)"),
             says="The row sums lost their axis: (B, T) does not fit (B, T, T). Keep it with keepdim=True, or divide by 2.",

@@ -11,7 +11,6 @@ from ...shared.library import fused_shapes, on_another_device, random_parameters
 from .. import readings
 from ..shared import attention_output
 
-SPLIT = "q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))"
 HIDE = "scores.masked_fill(future, -torch.inf)"
 SOFTMAX = f"weights = torch.softmax({HIDE}, dim=-1)"
 SLICES = "slices = module.proj.weight.unflatten(1, (heads, -1))"
@@ -111,62 +110,8 @@ class head_contributions:
             why="""Before `proj` the heads stand side by side and share no number. What a head *adds to the result* is what its slice
             becomes on the way through `proj`: all d_model numbers, and those of different heads overlap.""",
         ),
-        "HC3": mistake(
-            patch(RETURN, f"return {ADDED}.sum(dim=1, keepdim=True).expand(-1, heads, -1, -1) / heads"),
-            patch(RETURN, "return module(x)[:, None].expand(-1, heads, -1, -1) / heads"),
-            says="Every head was given the same share of the result; each should have what it adds itself.",
-            why="""The sum is still right, which is why a test of the sum alone is not enough. One head may add next to nothing
-            and another nearly everything.""",
-        ),
         "LH3": patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),
-        "HC5": mistake(
-            patch(RETURN, f"added = {ADDED}\n        return added.sum(dim=1, keepdim=True) - added"),
-            patch(RETURN, f"added = {ADDED}\n        return module(x)[:, None] - added"),
-            says="What is left without each head was returned; what each head adds is asked for.",
-            why="""The two are each other's rest: module(x) minus one is the other. Ablation, later in this lesson, asks
-            for what is left.""",
-        ),
-        "HC6": mistake(
-            patch(RETURN, f"return {ADDED}.transpose(1, 2)"),
-            says="The axes of heads and tokens were exchanged; (B, num_heads, T, d_model) was asked for.",
-            why="""Where num_heads = T both shapes agree and nothing complains. Heads go where they are in the weights, on axis 1.""",
-        ),
-        "HC7": mistake(
-            patch(RETURN, f"return {ADDED}.sum(dim=1)"),
-            patch(RETURN, "return module(x)"),
-            says="The sum over the heads was returned; the terms of that sum are asked for.",
-            why="""The sum is what the module gives by itself. Leave the axis of the heads in place.""",
-        ),
         "TB33": (patch(RETURN, f"return {ADDED} + x[:, None]"), patch(RETURN, f"return {ADDED} + x[:, None] / heads")),
-        "HC9": mistake(
-            patch(RETURN, f"return {ADDED}.norm(dim=-1)"),
-            says="The length of each contribution was returned; the vector itself is asked for, (B, num_heads, T, d_model).",
-            why="""Lengths are what one plots. They do not add up: two heads may write the same number with opposite signs, and cancel.""",
-        ),
-        "HC10": mistake(
-            patch("weights @ v", "weights.mean(dim=1, keepdim=True) @ v"),
-            says="The weights were averaged over the heads before they met the values.",
-            why="""Each head has weights of its own and values of its own. With averaged weights all heads look at the same places.""",
-        ),
-        "HC11": mistake(
-            patch("weights @ v", "v"),
-            says="The values were sent through proj without the weights: no token looks at another.",
-            why="""That is what each token *would pass on* if it were looked at. What a head adds at token t is a blend of the values of
-            the tokens that t attends to.""",
-        ),
-        "LH14": (
-            patch(RETURN, f"added = {ADDED}\n        module.proj.weight.zero_()\n        return added"),
-            patch(
-                RETURN,
-                """kept = module.proj.weight.clone()
-        parts = []
-        for h in range(heads):
-            module.proj.weight.zero_()
-            module.proj.weight[:, h * v.shape[-1]:(h + 1) * v.shape[-1]] = kept[:, h * v.shape[-1]:(h + 1) * v.shape[-1]]
-            parts.append(module(x))
-        return torch.stack(parts, dim=1)""",
-            ),
-        ),
         "MU31": (
             patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).chunk(3, dim=-1)[::-1]"),
             patch("q, k, v =", "q, v, k ="),

@@ -69,11 +69,13 @@ class induction_score:
                 "i = torch.arange(period + 1, weights.shape[-1], device=weights.device)",
             ),
             patch("i - period + 1", "i - period - 1"),
-            says="""The earlier occurrence itself was read, or the token before it; the token after it is expected, in column i − period +
-            1.""",
+            patch("i - period + 1", "i - 1"),
+            says="""The earlier occurrence itself was read, or the token before it or before row i; the token after it is expected, in
+            column i − period + 1.""",
             why="""In A B A B, with period 2, row 2 is the second A. The first A is in column 0; what came next, B, is in column 1, which
             is i − period + 1. The token before would be in column −1, which counts from the end. Heads that look at the same token exist,
-            too; they are called duplicate-token heads.""",
+            too; they are called duplicate-token heads. Column i − 1 is what a previous-token head reads, and the right one only where the
+            period is 2.""",
         ),
         "PV4": (
             patch(RETURN, f"return {PICK}.sum(dim=2).mean(dim=0) / weights.shape[-1]"),
@@ -81,30 +83,10 @@ class induction_score:
             patch(RETURN, "return weights.diagonal(offset=1 - period, dim1=-2, dim2=-1).mean(dim=(0, 2))"),
             patch("torch.arange(period,", "torch.arange(period - 1,"),
         ),
-        "PV5": patch("mean(dim=(0, 2))", "mean(dim=2)"),
-        "PV6": (
-            patch("mean(dim=(0, 2))", "mean(dim=(1, 2))"),
-            patch("mean(dim=(0, 2))", "mean()"),
-            patch("mean(dim=(0, 2))", "mean().expand(weights.shape[1])"),
-        ),
         "PV8": (
             patch("mean(dim=(0, 2))", "sum(dim=2).mean(dim=0)"),
             patch("mean(dim=(0, 2))", "sum(dim=(0, 2))"),
             patch("mean(dim=(0, 2))", "mean(dim=2).sum(dim=0)"),
-        ),
-        "IN9": mistake(
-            patch("i - period + 1", "i - 1"),
-            says="The weight on the token just before was read; that on the token period − 1 places back is expected.",
-            why="""With period 4, row 6 should be read in column 6 − 4 + 1 = 3; i − 1 is column 5. Induction heads need a previous-token
-            head in an earlier layer, and are not one themselves. With period 2 both columns are the same, and nothing shows.""",
-        ),
-        "IN10": mistake(
-            patch(
-                ROWS,
-                "period = weights.shape[-1] // 2\n    i = torch.arange(period, weights.shape[-1], device=weights.device)",
-            ),
-            says="The period was taken to be half of T; the argument should be used.",
-            why="""Two copies of 4 tokens have T = 8, and half of it is right. Three have T = 12 and still the period 4; half of T is 6.""",
         ),
         "IN11": mistake(
             patch(ROWS, "i = torch.arange(period, min(2 * period, weights.shape[-1]), device=weights.device)"),

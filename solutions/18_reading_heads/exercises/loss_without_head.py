@@ -274,11 +274,18 @@ class loss_without_head:
                 PUT,
                 "kept = part.mean(dim=(0, 1)) if mean else part.clone()\n        found[:] = 0\n        found[:, :, head] = kept",
             ),
-            says="""Other heads were removed: all but the one that is named, all of its layer, or this head in every layer; only this one
-            should go.""",
-            why="""The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head). What is left when a single head stays is
-            another question: what it can do alone. Head 1 of layer 0 and head 1 of layer 2 have nothing in common but a number: put the
-            hook on `model.blocks[layer]` alone.""",
+            patch("attention = model.blocks[layer].attn", "attention = model.blocks[layer - 1].attn"),
+            patch("attention = model.blocks[layer].attn", "attention = model.blocks[-1].attn"),
+            patch(
+                PART,
+                "part = found[:, :, head - 1]",
+                PUT,
+                "found[:, :, head - 1] = part.mean(dim=(0, 1)) if mean else 0",
+            ),
+            says="Another head was removed, or others with it; the named head alone should go, and layers and heads count from 0.",
+            why="""The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head), and the first is head 0. What is left when a
+            single head stays is another question: what it can do alone. Head 1 of layer 0 and head 1 of layer 2 have nothing in common but
+            a number: put the hook on `model.blocks[layer]` alone.""",
         ),
         "LH10": mistake(
             patch(
@@ -293,33 +300,7 @@ class loss_without_head:
             function at once, so what stands after the call of the model never runs. Every later loss is then that of a model without this
             head, with no sign of it.""",
         ),
-        "LH12": mistake(
-            patch("handle.remove()", "attention.proj._forward_pre_hooks.clear()"),
-            says="All hooks of proj were removed; only your own should go.",
-            why="Others may have hooks on the same layer, to record or to steer. Call `remove()` of your own handle.",
-        ),
         "CM42": patch(HOOK, f"model.eval()\n    {HOOK}"),
-        "LH14": mistake(
-            patch(
-                END,
-                f"{END}\n        size = attention.proj.weight.shape[1] // attention.num_heads\n"
-                "        with torch.no_grad():\n            attention.proj.weight[:, head * size:(head + 1) * size] = 0",
-            ),
-            patch(
-                HOOK,
-                f"{HOOK}\n    size = attention.proj.weight.shape[1] // attention.num_heads\n"
-                "    with torch.no_grad():\n        attention.proj.weight[:, head * size:(head + 1) * size] = 0",
-            ),
-            patch(
-                HOOK,
-                "size = attention.proj.weight.shape[1] // attention.num_heads\n"
-                "    if not mean:\n        with torch.no_grad():\n"
-                f"            attention.proj.weight[:, head * size:(head + 1) * size] = 0\n    {HOOK}",
-            ),
-            says="Weights were changed and stayed so; the model, or the module, should be left as it was.",
-            why="""Columns of 0 in proj.weight remove a head just as well, but the weight has to come back, also where the model raises.
-            Otherwise heads are missing from then on. A hook leaves the weights alone; so does a copy.""",
-        ),
         "LH15": mistake(
             patch(LAYERS, "layer < len(model.blocks)"),
             patch(HEADS, "head < attention.num_heads"),
@@ -344,26 +325,5 @@ class loss_without_head:
             why="""For Python blocks[-1] is the last block, and −1 the last head. A loop that counts one too far down then silently
             measures the wrong one. A slice beyond the end is empty, as one that begins below 0 may be: nothing is removed, and the loss
             of the whole model looks like that of a head that does not matter.""",
-        ),
-        "LH18": mistake(
-            patch(
-                RUN,
-                "without_it = next_token_loss(model(ids), ids).item()\n            handle.remove()\n"
-                "            return without_it - next_token_loss(model(ids), ids).item()",
-            ),
-            says="By how much the loss rises was returned; the loss itself is asked for.",
-            why="If you want the difference, subtract the loss of the whole model.",
-        ),
-        "LH19": mistake(
-            patch("attention = model.blocks[layer].attn", "attention = model.blocks[layer - 1].attn"),
-            patch("attention = model.blocks[layer].attn", "attention = model.blocks[-1].attn"),
-            patch(
-                PART,
-                "part = found[:, :, head - 1]",
-                PUT,
-                "found[:, :, head - 1] = part.mean(dim=(0, 1)) if mean else 0",
-            ),
-            says="A head of another layer, or the head before, was removed; layers and heads count from 0.",
-            why="The layer is `model.blocks[layer]`, and head 0 has the first d_head numbers of what enters its `proj`.",
         ),
     }

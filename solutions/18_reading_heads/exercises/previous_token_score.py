@@ -75,19 +75,6 @@ class previous_token_score:
             of 1.2/2 = 0.6. In a loop over all i the slip hides: where there is no such token the column is negative and counts from the
             end, where a causal mask has put zeros.""",
         ),
-        "PV5": mistake(
-            patch("mean(dim=(0, -1))", "mean(dim=-1)"),
-            says="The mean over the batch is missing: one number for each head was asked for, (H,).",
-            why="""A head's score should not depend on a single text; a random one may repeat a token by chance. A head with 0.8 in one
-            item and 0.4 in another has the score 0.6.""",
-        ),
-        "PV6": mistake(
-            patch("mean(dim=(0, -1))", "mean(dim=(1, -1))"),
-            patch("mean(dim=(0, -1))", "mean()"),
-            says="The mean was taken over the heads, too; each head should have a score of its own, (H,).",
-            why="""The score is there to find which head does what, and a mean over heads says little about any of them: one head with 0.8
-            and three with 0 give 0.2, and so do four with 0.2.""",
-        ),
         "PV8": mistake(
             patch("mean(dim=(0, -1))", "sum(dim=-1).mean(dim=0)"),
             patch("mean(dim=(0, -1))", "sum(dim=(0, -1))"),
@@ -127,16 +114,5 @@ class previous_token_score:
             says="The mean was taken over the weights that are not 0; all rows that have such an earlier token should count.",
             why="""A row that gives nothing to that token counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the zeros it
             is 0.9, as if the head found the token from every row; and where all are 0, it is 0/0, which is NaN.""",
-        ),
-        "PV14": mistake(
-            patch(RETURN, "score = back.mean(dim=(0, -1))\n    return score / score.sum()"),
-            says="The scores were divided by their sum over the heads; each should stay as it is.",
-            why="""Heads do not compete: all of them may look back, or none. Two heads with 0.9 come out as ½ each, as do two with 0.1.""",
-        ),
-        "PV16": mistake(
-            patch("back.mean(dim=(0, -1))", "weights[:, :, 1:, :-1].mean(dim=(0, 2, 3))"),
-            says="A whole block was averaged, rows 1 to T − 1 with columns 0 to T − 2; only its diagonal belongs to tokens before.",
-            why="""`weights[:, :, 1:, :-1]` pairs each row with every column. Row i meets its token before, column i − 1, on the block's
-            diagonal alone. Of four tokens that is 3 numbers of 9.""",
         ),
     }

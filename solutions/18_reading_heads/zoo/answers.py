@@ -389,7 +389,7 @@ WRONG = {
         ("LH10", _ABLATED.replace("        h.remove()", "        pass")),
         ("CM42", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
         (
-            "LH14",
+            None,
             _ABLATED.replace(
                 "    def hook",
                 "    cut = attn.proj.weight.data.chunk(attn.num_heads, dim=1)[head]\n    cut.zero_()\n    def hook",
@@ -399,9 +399,9 @@ WRONG = {
         ("LH15", _ABLATED.replace("layer < 0 or ", "")),
         ("LH15", _ABLATED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
         ("LH15", _ABLATED.replace("head not in range(attn.num_heads)", "head < 0")),
-        ("LH18", _ABLATED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
-        ("LH19", _ABLATED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
-        ("LH19", _FORWARD.replace("parts[head]", "parts[head - 1]")),
+        (None, _ABLATED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
+        ("LH9", _ABLATED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
+        ("LH9", _FORWARD.replace("parts[head]", "parts[head - 1]")),
         (None, _COPY.replace("raise ValueError((layer, head))", "return None")),
         (None, _ABLATED.replace("float(loss)", "[float(loss)]")),
         (None, _ABLATED.replace("ValueError", "IndexError")),
@@ -415,7 +415,7 @@ WRONG = {
         ("HC1", _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight")),
         ("HC2", _PADDED.replace("return module.proj(placed)", "return placed")),
         (
-            "HC3",
+            None,
             "def head_contributions(module, x):\n    H = module.num_heads\n    return torch.stack([module(x) / H] * H, dim=1)\n",
         ),
         (
@@ -425,16 +425,16 @@ WRONG = {
                 '"bthd,cdh->bhtc", per_head, module.proj.weight.view(C, -1, module.num_heads)',
             ),
         ),
-        ("HC5", _RESTORED.replace("[whole - one for one in without]", "without")),
-        ("HC5", _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
-        ("HC6", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=2)")),
-        ("HC7", _LOOP.replace("torch.stack(out, dim=1)", "sum(out)")),
+        (None, _RESTORED.replace("[whole - one for one in without]", "without")),
+        (None, _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
+        (None, _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=2)")),
+        (None, _LOOP.replace("torch.stack(out, dim=1)", "sum(out)")),
         ("TB33", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=1) + x.unsqueeze(1)")),
-        ("HC9", _PADDED.replace("module.proj(placed)", "module.proj(placed).pow(2).sum(-1).sqrt()")),
-        ("HC10", _PADDED.replace("F.softmax(att, dim=-1) @ v", "F.softmax(att, dim=-1).mean(1, keepdim=True) @ v")),
-        ("HC11", _LOOP.replace("F.softmax(s, dim=-1) @ v[..., cut]", "v[..., cut]")),
+        (None, _PADDED.replace("module.proj(placed)", "module.proj(placed).pow(2).sum(-1).sqrt()")),
+        (None, _PADDED.replace("F.softmax(att, dim=-1) @ v", "F.softmax(att, dim=-1).mean(1, keepdim=True) @ v")),
+        (None, _LOOP.replace("F.softmax(s, dim=-1) @ v[..., cut]", "v[..., cut]")),
         (
-            "LH14",
+            None,
             _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "").replace(
                 "            module.proj.weight[",
                 "            module.proj.weight.copy_(kept)\n            module.proj.weight[",
@@ -504,9 +504,9 @@ WRONG = {
         ("PV1", _DIAGONAL.replace("range(1, T)", "range(2, T)").replace("i - 1", "i - 2").replace("T - 1)", "T - 2)")),
         ("PV4", _DIAGONAL.replace("(B * (T - 1))", "(B * T)")),
         ("PV4", _DIAGONAL.replace("range(1, T)", "range(T)").replace("(B * (T - 1))", "(B * T)")),
-        ("PV5", _PREVIOUS.replace(".mean(0)", "")),
-        ("PV6", _PREVIOUS.replace(".mean(0)", ".mean(1)")),
-        ("PV6", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
+        (None, _PREVIOUS.replace(".mean(0)", "")),
+        (None, _PREVIOUS.replace(".mean(0)", ".mean(1)")),
+        (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
         ("PV8", _DIAGONAL.replace("total / (B * (T - 1))", "total")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "B")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "(T - 1)")),
@@ -523,7 +523,7 @@ WRONG = {
         ("PV9", _PREVIOUS.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
         ("PV13", _PREVIOUS.replace(".mean(-1)", "[..., 1:].mean(-1)")),
         (
-            "PV14",
+            None,
             _PREVIOUS.replace(".mean(-1).mean(0)", ".mean((0, 2))").replace("return", "s =")
             + "    return s / s.sum()\n",
         ),
@@ -544,7 +544,7 @@ WRONG = {
         (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).tolist()")),
         (None, "def previous_token_score(weights):\n    return weights[:, :, 1:, :-1].mean(dim=(0, 2, 3))\n"),
         (
-            "PV16",
+            None,
             """def previous_token_score(weights):
     previous = weights[:, :, 1:, :-1]
     return previous.mean(dim=(0, 2, 3))
@@ -566,13 +566,13 @@ WRONG = {
         ("PV4", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
         ("PV4", _INDUCTION.replace("range(period, T)", "range(T)")),
         ("PV4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
-        ("PV5", _CUT.replace(".mean(0)", "")),
-        ("PV6", _CUT.replace(".mean(0)", ".mean(1)")),
-        ("PV6", _CUT.replace(".mean(-1).mean(0)", ".mean()")),
+        (None, _CUT.replace(".mean(0)", "")),
+        (None, _CUT.replace(".mean(0)", ".mean(1)")),
+        (None, _CUT.replace(".mean(-1).mean(0)", ".mean()")),
         ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).mean(0)")),
         ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).sum(0)")),
-        ("IN9", _INDUCTION.replace("i - period + 1", "i - 1")),
-        ("IN10", _INDUCTION.replace("    scores = []", "    period = T // 2\n    scores = []")),
+        ("IN1", _INDUCTION.replace("i - period + 1", "i - 1")),
+        (None, _INDUCTION.replace("    scores = []", "    period = T // 2\n    scores = []")),
         ("IN11", _INDUCTION.replace("range(period, T)", "range(period, min(T, 2 * period))")),
         ("IN11", _CUT.replace(".mean(-1).mean(0)", "[..., -1].mean(0)")),
         ("PV9", _CUT.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
@@ -609,7 +609,7 @@ WRONG = {
                 "a.mean(1) + torch.eye(T, device=layers[0].device)",
             ),
         ),
-        ("RL4", _MATMUL.replace("dim=-1, keepdim", "dim=1, keepdim")),
+        (None, _MATMUL.replace("dim=-1, keepdim", "dim=1, keepdim")),
         ("RL6", _ROLLOUT.replace("a.mean(1)", "a.sum(1)")),
         ("RL6", _ROLLOUT.replace("a.mean(1)", "a.max(dim=1).values")),
         ("RL6", _MATMUL.replace("w.mean(dim=1)", "w.max(1)[0]")),
@@ -623,9 +623,9 @@ WRONG = {
         ("RL12", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[1:]:")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
-        ("RL13", _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
-        ("RL13", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
-        ("RL14", _ROLLOUT.replace("torch.eye(T, device=layers[0].device)) / 2", "torch.ones(T, T)) / 2")),
+        (None, _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
+        (None, _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
+        (None, _ROLLOUT.replace("torch.eye(T, device=layers[0].device)) / 2", "torch.ones(T, T)) / 2")),
         (
             "RL15",
             """def attention_rollout(layers):
@@ -667,7 +667,7 @@ WRONG = {
 
 WRONG["induction_score"] += [
     (
-        "PV6",
+        None,
         """def induction_score(weights, period):
     i = torch.arange(period, weights.shape[-1])
     return weights[:, :, i, i - period + 1].mean().expand(weights.shape[1])
@@ -699,7 +699,7 @@ WRONG["attention_rollout"] += [
 """,
     ),
     (
-        "RL20",
+        None,
         """def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
     t = layers[0].shape[-1]
     eye = torch.eye(t, dtype=layers[0].dtype, device=layers[0].device)
@@ -837,7 +837,7 @@ WRONG["attention_rollout"] += [
 
 WRONG["loss_without_head"] += [
     (
-        "LH14",
+        None,
         """def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
     if not 0 <= layer < len(model.blocks):
         raise ValueError("no such layer")
