@@ -737,9 +737,8 @@ assert balanced == 2
 # - head_shard HS1: With four heads on two ranks, which rows of qkv.weight are the keys of head 2?
 # - head_shard HS2: Which axis of proj.weight meets the numbers of a head?
 # - head_shard HS3: How much memory does a view keep alive?
-# - tensor_parallel_attention TA1: What does rank 0 know of the heads of rank 1 when it returns?
-# - tensor_parallel_attention TA2: All ranks hold the sum and add once more: what do they get?
 # - tensor_parallel_attention TA3: To which head does column 0 of `merged` belong, on rank 0 and on rank 1?
+# - tensor_parallel_attention TA6: Where is the sum after the call of `all_reduce`, and what do you return?
 # - ring_attention RA1: Whose values belong to the keys that have just come?
 # - ring_attention RA2: Rank 2 holds the keys of rank 0. Which of its queries may see them?
 # - ring_attention RA3: Three ranks: who holds which chunk after one exchange? With two ranks, would you notice?

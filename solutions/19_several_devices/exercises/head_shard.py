@@ -13,7 +13,6 @@ UNEVEN = """if num_heads % world_size:
         raise ValueError(f'num_heads = {num_heads} is not divisible by world_size = {world_size}')"""
 OWN = "own = slice(rank * width, (rank + 1) * width)"
 QKV, PROJ = "qkv_shard = torch.cat([q[own], k[own], v[own]])", "proj_shard = proj_weight[:, own].clone()"
-RETURN = "return (qkv_shard, proj_shard)"
 
 
 @exercise(
@@ -108,32 +107,14 @@ class head_shard:
         ),
         "HS4": mistake(
             patch(OWN, "own = slice(rank, None, world_size)"),
-            says="Every world_size-th number was taken; a rank's heads should be consecutive.",
-            why="""Head h has the numbers h · d_head to (h + 1) · d_head, and rank r has num_heads / world_size heads in a row. Taken in
-            steps, a rank gets a piece of every head and no head whole: dot products need all d_head numbers of a head.""",
-        ),
-        "HS5": mistake(
             patch(
                 OWN,
                 "own = torch.arange(proj_weight.shape[1]).unflatten(0, (num_heads, -1))[rank::world_size].flatten()",
             ),
-            says="Every world_size-th head was taken; a rank should have consecutive heads.",
-            why="""The sum over the ranks is the same whoever has which head, as long as each is somewhere once. It is a convention, and
-            all that read or write shards have to share it: rank 0 has the first num_heads / world_size heads.""",
-        ),
-        "HS6": mistake(
-            patch(OWN, f"rank = world_size - 1 - rank\n    {OWN}"),
-            patch(
-                PROJ, "proj_shard = proj_weight[:, (world_size - 1 - rank) * width:(world_size - rank) * width].clone()"
-            ),
-            says="Ranks were counted from the end, in both shards or in proj_shard; rank 0 should have the first heads.",
-            why="Ranks are 0 … world_size − 1, and heads go to them in order.",
-        ),
-        "HS7": mistake(
-            patch(OWN, "own = slice((rank - 1) * width, rank * width)"),
-            patch(OWN, f"rank = (rank - 1) % world_size\n    {OWN}"),
-            says="The heads of the rank before were taken; ranks count from 0.",
-            why="Rank r has the numbers r · width to (r + 1) · width, and the first rank is 0.",
+            says="Every world_size-th number or head was taken; a rank's heads and their numbers should be consecutive.",
+            why="""Head h has the numbers h · d_head to (h + 1) · d_head, and rank r has num_heads / world_size heads in a row. With every
+            world_size-th number, a rank gets a piece of every head and no head whole: dot products need all d_head numbers of a head.
+            Which rank has which head is a convention, and all that read or write shards have to share it: rank 0 has the first.""",
         ),
         "HS8": mistake(
             patch(UNEVEN, ""),
@@ -144,18 +125,6 @@ class head_shard:
             why="""Three heads of two numbers on two ranks: d_model = 6 can be halved, and the cut goes through the middle of head 1.
             Every shape fits and every number is wrong. It is num_heads that has to be divisible.""",
         ),
-        "HS9": mistake(
-            patch(UNEVEN, "assert num_heads % world_size == 0"),
-            patch(UNEVEN, UNEVEN.replace("ValueError(", "RuntimeError(")),
-            says="Heads that do not divide evenly raise another exception; a ValueError was asked for.",
-            why="A caller catches what the contract names. Besides, `assert` vanishes when Python runs with -O.",
-        ),
-        "HS10": mistake(
-            patch(QKV, "qkv_shard = torch.stack([q[own], k[own], v[own]], dim=1).flatten(0, 1)"),
-            says="Rows of q, k and v alternate; the shard should have all of this rank's q, then k, then v.",
-            why="""The shard is a small fused weight: the code that uses it cuts it in three, as with the whole. Some published
-            checkpoints store q, k and v of each head together, and have to be sorted before they are sharded.""",
-        ),
         "HS11": mistake(
             patch(
                 QKV,
@@ -165,55 +134,5 @@ class head_shard:
             says="The shard is sorted by heads, each with its q, k and v; it should have all of this rank's q, then k, then v.",
             why="""With q, k, v of each head together, cutting the shard in three gives heads and not parts. The order of the whole
             weight, q, k, v, is the order of each shard.""",
-        ),
-        "HS12": mistake(
-            patch("[q[own], k[own], v[own]]", "[k[own], q[own], v[own]]"),
-            patch("[q[own], k[own], v[own]]", "[q[own], v[own], k[own]]"),
-            patch("[q[own], k[own], v[own]]", "[v[own], k[own], q[own]]"),
-            says="The parts of qkv_shard are in another order; it should be q, k, v.",
-            why="The code that uses the shard takes its first third for q, as with the whole weight.",
-        ),
-        "HS13": mistake(
-            patch(QKV, "qkv_shard = qkv_weight[:, own].clone()"),
-            says="Columns of qkv_weight were cut; a rank needs all columns of its own rows.",
-            why="""Every rank reads the whole token, d_model numbers, which meet the columns. What is divided is what comes out: the
-            heads, which are rows.""",
-        ),
-        "HS14": mistake(
-            patch("[q[own], k[own], v[own]]", "[q[own], k, v]"),
-            patch("[q[own], k[own], v[own]]", "[q[own], k[own], v]"),
-            patch("[q[own], k[own], v[own]]", "[q[own], k, v[own]]"),
-            says="k or v, or both, are whole in the shard; q, k and v should all be cut, since each head has keys and values of its own.",
-            why="""Where many query heads share keys and values (lesson 17), a rank may have to keep all of them. In this module every
-            head has its own.""",
-        ),
-        "HS15": mistake(
-            patch(OWN, "own = slice(rank * num_heads // world_size, (rank + 1) * num_heads // world_size)"),
-            says="Heads were counted and rows were cut: a head has d_head rows, not one.",
-            why="A rank has num_heads / world_size heads of d_head numbers each, which are d_model / world_size rows of q.",
-        ),
-        "HS16": mistake(
-            patch(RETURN, "return (qkv_shard.T, proj_shard.T)"),
-            patch(RETURN, "return (qkv_shard.T, proj_shard)"),
-            patch(RETURN, "return (qkv_shard, proj_shard.T)"),
-            says="A shard came back transposed; it should be laid out as the weight that it is cut from.",
-            why="The shards are weights as `nn.Linear` has them, (d_out, d_in).",
-        ),
-        "HS17": mistake(
-            patch(PROJ, "proj_shard = proj_weight[:, own] / world_size"),
-            says="proj_shard was divided by world_size; the ranks' parts are summed, and each should count fully.",
-            why="""The output of the module is a sum over heads. Every head is on one rank alone, so nothing is counted twice that would
-            have to be divided.""",
-        ),
-        "HS18": mistake(
-            patch(PROJ, "proj_shard = proj_weight.clone()"),
-            says="proj_shard is the whole weight; this rank's columns were asked for.",
-            why="""The other columns would meet heads that are not here. Each rank keeps d_model / world_size columns, and what its heads
-            add to all d_model numbers is summed over the ranks afterwards.""",
-        ),
-        "HS19": mistake(
-            patch(RETURN, "return (proj_shard, qkv_shard)"),
-            says="The two shards came back in exchanged order; qkv_shard should be first.",
-            why="The contract's order is (qkv_shard, proj_shard).",
         ),
     }

@@ -13,7 +13,6 @@ from ..readings import GATHERED, HOARDED
 
 Array = np.ndarray
 
-START_L, START_O = "l = q.new_zeros(q.shape[:-1])", "o = torch.zeros_like(q)"
 START_M = "m = q.new_full(q.shape[:-1], -math.inf)"
 LOOP = "for step in range(world_size):"
 SEND = "k, v = exchange((k, v))"
@@ -44,7 +43,6 @@ GUARDED = patch(
 FINITE = patch("rows[:, None], -math.inf", "rows[:, None], -1000000000.0")
 # All of a rank's chunks in a list, before any is used; {next}: what follows.
 CHUNKS = "held = [(k, v)]\n    for step in range(1, world_size):\n        held.append(exchange(held[-1]))\n    {next}"
-GATHER = "k, v = (torch.cat(parts[::-1], dim=2).roll((rank + 1) * t, dims=2) for parts in zip(*held))\n    "
 
 
 def _merged(per_chunk: str, end: str = "") -> Any:
@@ -191,17 +189,13 @@ class ring_attention:
         ),
         "RA2": mistake(
             patch(SOURCE, "source = rank"),
-            says="Every chunk was masked like the rank's own; positions should be those in the whole sequence.",
+            patch(COLUMNS, "columns = torch.arange(t, device=q.device) + (rank if source <= rank else world_size) * t"),
+            says="The chunks of earlier ranks were masked like the rank's own; positions should be those in the whole sequence.",
             why="""A triangle is right for the chunk on the diagonal alone. A chunk of an earlier rank lies in the past as a whole and is
             wholly visible; one of a later rank is wholly hidden. Compare rank · T_local + row with source · T_local + column.""",
         ),
         "RA3": mistake(
             patch(SOURCE, "source = (rank + step) % world_size"),
-            says="The chunks were taken to come in the other order; after i exchanges a rank holds the chunk of rank − i.",
-            why="""What a rank gets comes from the rank before. Rank 2 holds chunk 2, then chunk 1, then chunk 0. With two ranks both
-            orders agree, so a test on two tells nothing.""",
-        ),
-        "RA4": mistake(
             *(
                 patch(SOURCE, f"source = {other}") + way
                 for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size", "step")
@@ -212,15 +206,10 @@ class ring_attention:
                 for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size")
                 for way in (patch(), FINITE)
             ),
-            says="The chunk was taken for another rank's: after i exchanges a rank holds the chunk of rank (rank − i) mod world_size.",
-            why="""Before the first exchange, i = 0, it is the rank's own. Write down who holds what in each round, for three ranks. An
-            error of one hides keys that should be seen and shows keys of the future.""",
-        ),
-        "RA5": mistake(
-            patch(LOOP, "for step in range(1, world_size):"),
-            says="The rank's own chunk was sent away and never used.",
-            why="""There are world_size chunks and world_size − 1 exchanges: the first chunk is there from the beginning. Attend to it
-            before the first exchange. With one rank nothing is exchanged, and there is only one's own.""",
+            says="A chunk was taken for another rank's: after i exchanges a rank holds the chunk of rank (rank − i) mod world_size.",
+            why="""What a rank gets comes from the rank before. Rank 2 holds chunk 2, its own, before the first exchange, then chunk 1, then
+            chunk 0. An error of one hides keys that should be seen and shows keys of the future. With two ranks both orders agree, so a
+            test on two does not tell rank + i from rank − i.""",
         ),
         "RA6": mistake(
             patch(SEND, "k, v = exchange((own_k, own_v))", START_M, f"own_k, own_v = (k, v)\n    {START_M}"),
@@ -241,27 +230,27 @@ class ring_attention:
                 "o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v",
                 "return o / (rank + 1 if causal else world_size)",
             ),
-            says="Softmax was taken within each chunk, and the outputs averaged; chunks should count by the sums of their exponentials.",
-            why="""The denominator of softmax is a sum over *all* keys. A chunk with high scores holds most of the weight, one with low
-            scores next to none, and an average gives both the same share. Keep maximum, sum and weighted values, and merge them.""",
-        ),
-        "RA9": mistake(
             _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o"),
             _merged("o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v", "return o"),
-            says="Softmax was taken within each chunk, and the outputs were added up, so that the weights sum to world_size.",
-            why="Each chunk's weights sum to 1 by themselves. Over all keys together they should.",
+            patch(O, "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)"),
+            patch(
+                O,
+                "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
+                RETURN,
+                "return o",
+            ),
+            patch(O, MEANS_MERGED),
+            *(patch(O, MEANS_MERGED, RETURN, f"return {end}") for end in ("o / world_size", "o")),
+            says="Each chunk's weights were made to sum to 1 by themselves; chunks should count by the sums of their exponentials.",
+            why="""The denominator of softmax is a sum over *all* keys. A chunk with high scores holds most of the weight, one with low
+            scores next to none. Divided by its own sum, as by a softmax within the chunk, each is a mean and has lost how much weight it
+            had. Add p @ v and p.sum() as they are, relative to one maximum, and divide once, after the last chunk.""",
         ),
         "RA10": mistake(
             patch(RETURN, "return o"),
             says="The weighted values were not divided by the sum of the exponentials.",
             why="""While chunks are still to come, o and l are sums, and only sums can be added up. After the last chunk o / l is the
             weighted mean.""",
-        ),
-        "RA11": mistake(
-            patch(O, f"{O}\n        o = o / l[..., None]", RETURN, "return o"),
-            says="o was divided by the sum in every round; it should be divided once, after the last.",
-            why="""A divided result is on another scale than the terms that are still to be added. Either keep sums until the end, or
-            multiply by the old sum before adding.""",
         ),
         "FL5": _merged(
             "top = scores.amax(dim=-1, keepdim=True)\n"
@@ -271,25 +260,6 @@ class ring_attention:
             "        l = l * old + e.sum(dim=-1) * new\n"
             "        o = o * old[..., None] + e @ v * new[..., None]\n"
             "        m = both"
-        ),
-        "RA12": mistake(
-            patch(
-                LOOP,
-                CHUNKS.format(next=f"{GATHER}for step in range(1):"),
-                TURN,
-                "pass",
-                COLUMNS,
-                "columns = torch.arange(t * world_size, device=q.device)",
-            ),
-            patch(
-                HIDE,
-                "future = torch.ones(world_size * t, world_size * t, dtype=torch.bool, device=q.device).triu(1)\n"
-                "            scores = scores.masked_fill(future[rank * t:(rank + 1) * t, source * t:(source + 1) * t], -math.inf)",
-            ),
-            says="A tensor over all tokens was made (keys, values, scores or a mask); a rank should use one chunk at a time.",
-            why="""The ring is for sequences whose keys and values no device can hold: gathered, they take world_size times the memory, and
-            the T × T mask of a million tokens has 10¹² entries. A rank needs one chunk, the scores of that chunk, and m, l and o. Which
-            of its keys are hidden follows from two ranges of positions, this rank's rows and the columns of the chunk's source.""",
         ),
         "RA13": mistake(
             patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),
@@ -316,42 +286,11 @@ class ring_attention:
             why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. Without a mask, the same chunk in
             every round gives attention over the rank's own tokens alone: whatever is counted N times in both sums cancels.""",
         ),
-        "RA17": mistake(
-            patch(SEND, "v, k = exchange((k, v))"),
-            says="Keys and values were exchanged on arrival; they come in the order in which they were given.",
-            why="Both have the same shape, so nothing complains. What the rank before gave first comes first.",
-        ),
         "RA18": mistake(
             patch(SOURCE, f"{SOURCE}\n        causal = causal and source == rank"),
             says="The rank's own chunk was masked and no other: chunks of later ranks should be hidden as a whole.",
             why="""Chunks before the own one are visible, chunks behind it lie in the future. A comparison of positions in the whole
             sequence says all three at once.""",
-        ),
-        "RA19": mistake(
-            patch(
-                HIDE,
-                "hidden = (columns > rows[:, None]) if source == rank else q.new_full((t, t), source < rank, dtype=torch.bool)\n"
-                "            scores = scores.masked_fill(hidden, -math.inf)",
-            ),
-            says="The chunks of earlier ranks were hidden and those of later ranks were seen; it should be the other way round.",
-            why="Rank r has the tokens r · T_local and on. Smaller ranks are the past.",
-        ),
-        "RA20": mistake(
-            patch(
-                SEND,
-                "q, = exchange((q,))",
-                SOURCE,
-                "source, rows = (rank, (rank - step) % world_size * t + torch.arange(t, device=q.device))",
-            ),
-            patch(SEND, "q, = exchange((q,))"),
-            says="The queries went around and the keys stayed, so that the sums of a rank belong to other queries in every round.",
-            why="""Either may travel. If queries do, their m, l and o have to travel with them, and at the end they are a rank too far
-            from home: world_size exchanges. With keys and values every rank adds to its own queries.""",
-        ),
-        "RA21": mistake(
-            patch(START_M, f"{START_M}\n    if world_size == 1:\n        {SEND}"),
-            says="exchange was called with a single rank; nothing is to be exchanged there.",
-            why="With world_size 1 every key is here, and world_size − 1 is 0 calls.",
         ),
         "RA22": mistake(
             patch(L, "l = l + p.sum(dim=-1)"),
@@ -362,56 +301,17 @@ class ring_attention:
         "RA23": mistake(
             patch(SCORES, f"if step == world_size - 1:\n            break\n        {SCORES}"),
             patch(LOOP, "for step in range(world_size - 1):"),
-            says="The last chunk was never used: there are world_size chunks, one more than exchanges.",
+            patch(LOOP, "for step in range(1, world_size):"),
+            says="The last chunk, or the rank's own, was never used: there are world_size chunks, one more than exchanges.",
             why="""Every rank begins with a chunk and gets world_size − 1 more. A loop that uses a chunk and then exchanges it leaves one to
-            be used after the last exchange. With one rank nothing at all is used, and 0 / 0 is NaN.""",
-        ),
-        "RA24": mistake(
-            patch(LOOP, "for step in range(1):"),
-            patch(SCORES, f"if step > 0:\n            continue\n        {SCORES}"),
-            says="The rank attended to its own chunk alone; the chunks of all ranks should count.",
-            why="""A rank has T_local of world_size · T_local tokens. With one rank that is everything, which makes a test on one device
-            pass.""",
+            be used after the last exchange; one that exchanges first leaves the rank's own. With one rank nothing at all is used, and 0 / 0
+            is NaN.""",
         ),
         "RA25": mistake(
             patch("if causal:", "if True:"),
             says="Later tokens were hidden although causal is False; the mask should be used only where it is asked for.",
             why="""causal is False by default: an encoder's tokens see all others. Chunks of later ranks count there as those of earlier
             ones do.""",
-        ),
-        "RA26": mistake(
-            patch(COLUMNS, "columns = torch.arange(t, device=q.device) + (rank if source <= rank else world_size) * t"),
-            says="Chunks of earlier ranks were masked by a triangle; every token of this rank should see all of their tokens.",
-            why="""Hiding the chunks of later ranks is right, and so is the triangle within the rank's own chunk. An earlier rank's tokens
-            lie before all of this rank's: nothing of that chunk is hidden.""",
-        ),
-        "RA27": mistake(
-            patch(O, "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)"),
-            patch(
-                O,
-                "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
-                RETURN,
-                "return o",
-            ),
-            patch(O, MEANS_MERGED),
-            *(patch(O, MEANS_MERGED, RETURN, f"return {end}") for end in ("o / world_size", "o")),
-            says="Each chunk's values were divided by its own sum before they were added; only sums should be added.",
-            why="""Divided, a chunk is a mean, and has lost how much weight it had. Add p @ v and p.sum() as they are, relative to one
-            maximum, and divide once, after the last chunk.""",
-        ),
-        "RA28": mistake(
-            patch(
-                RESCALE, "rescale = torch.ones_like(m)", P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"
-            ),
-            patch(
-                RESCALE,
-                "rescale = torch.ones_like(m)",
-                P,
-                "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True)).nan_to_num()",
-            ),
-            says="Each chunk's sums are relative to its own maximum and were added as they are; first bring both to the larger maximum.",
-            why="""exp(s − m) says how large a score is beside m, and each chunk has another m. With the same m, the chunk with the lower
-            scores counts less; without, as much as the other.""",
         ),
         "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
     }

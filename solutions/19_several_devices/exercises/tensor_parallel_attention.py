@@ -12,9 +12,7 @@ from .. import readings
 from ..readings import OUTPUT
 
 SPLIT = "q, k, v = (part.unflatten(-1, (num_local_heads, -1)).transpose(1, 2) for part in (x @ qkv_shard.mT).chunk(3, dim=-1))"
-SCORES = "scores = q @ k.mT / math.sqrt(q.shape[-1])"
 HIDE = "scores = scores.masked_fill(future, -math.inf)"
-SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 MERGED = "merged = (weights @ v).transpose(1, 2).flatten(2)"
 PARTIAL, RETURN = "partial = merged @ proj_shard.mT", "return all_reduce(partial)"
 SIZE = "x.shape[-1] // proj_shard.shape[1]"  # the number of ranks, which only the shards tell
@@ -139,32 +137,12 @@ class tensor_parallel_attention:
         "MK4": (patch("-math.inf", "-10000.0"), patch("-math.inf", "-1000.0")),
         "MK7": (patch("triu(1)", "triu()"), patch("triu(1)", "triu()", "-math.inf", "-1000000000.0")),
         "MK8": patch("triu(1)", "triu(2)"),
-        "TA1": mistake(
-            patch(RETURN, "return partial"),
-            says="all_reduce was not called: each rank returned what its own heads add, and the other ranks' heads are missing.",
-            why="""proj maps the heads, side by side, to the output, so the output is a sum with a term for each head. A rank has the
-            terms of its own heads. The sum over all ranks is the module's result, and no rank can form it alone.""",
-        ),
-        "TA2": mistake(
-            patch(RETURN, "return all_reduce(all_reduce(partial))"),
-            says="all_reduce was called on its own result, which counts every head world_size times.",
-            why="After one all_reduce every rank has the whole sum. A second one adds up equal sums.",
-        ),
         "TA3": mistake(
             patch(PARTIAL, "partial = all_reduce(merged) @ proj_shard.mT", RETURN, "return partial"),
             patch(PARTIAL, "partial = all_reduce(merged) @ proj_shard.mT"),
             says="The heads' results were summed over the ranks before proj; sum after it.",
             why="""On rank 0 column 0 of `merged` belongs to head 0, on rank 1 to another head. Their sum means nothing. After proj_shard
             every rank has contributions to the same d_model numbers, and those may be added.""",
-        ),
-        "TA4": mistake(
-            patch(SCORES, f"{SCORES}\n    scores = all_reduce(scores)"),
-            patch(SCORES, f"{SCORES}\n    scores = all_reduce(scores)", RETURN, "return partial"),
-            patch(SOFTMAX, f"{SOFTMAX}\n    weights = all_reduce(weights)"),
-            patch(SOFTMAX, f"{SOFTMAX}\n    weights = all_reduce(weights)", RETURN, "return partial"),
-            says="Scores or weights were summed over the ranks; each head should keep its own.",
-            why="""Local head 0 is another head on every rank. Heads have nothing to do with each other until proj adds them up, which is
-            why one all_reduce, at the end, is enough.""",
         ),
         "TA5": mistake(
             patch(RETURN, f"return all_reduce(partial) / ({SIZE})"),
@@ -184,22 +162,13 @@ class tensor_parallel_attention:
             why="""The sum over one rank is the tensor itself. Code without a special case is the same on one device and on a thousand,
             and a collective that some call and others skip is how programs come to wait forever.""",
         ),
-        "TA8": mistake(
-            patch("math.sqrt(q.shape[-1])", "math.sqrt(proj_shard.shape[1])"),
-            says="The scores were divided by the root of this rank's share of d_model; divide by √d_head.",
-            why="""The scale makes up for a sum over the d_head numbers of *one* head. How many heads a rank has does not matter: with
-            this slip the result would depend on the number of ranks.""",
-        ),
         "SD3": patch("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
         "SD4": patch("math.sqrt(q.shape[-1])", "math.sqrt(num_local_heads)"),
-        "TA9": mistake(
-            patch(
-                "unflatten(-1, (num_local_heads, -1)).transpose(1, 2)",
-                "unflatten(-1, (-1, num_local_heads)).movedim(-1, 1)",
-            ),
-            says="Every num_local_heads-th number was taken for a head; a head's numbers should be consecutive.",
-            why="Heads are contiguous slices: local head 0 has the first d_head numbers of q, of k and of v.",
+        "MU4": patch(
+            "unflatten(-1, (num_local_heads, -1)).transpose(1, 2)",
+            "unflatten(-1, (-1, num_local_heads)).movedim(-1, 1)",
         ),
+        "TB33": (patch(RETURN, "return all_reduce(partial) + x"), patch(RETURN, "return all_reduce(partial + x)")),
         "PJ3": patch(
             SPLIT, "q, k, v = (x @ qkv_shard.mT).unflatten(-1, (num_local_heads, 3, -1)).permute(3, 0, 2, 1, 4)"
         ),
@@ -214,38 +183,17 @@ class tensor_parallel_attention:
             why="""The result is right, and the cost is not. Every call waits for the slowest rank and pays the time that a message takes
             however short it is. One call of the whole (B, T, d_model) sends the sum of this rank's heads once.""",
         ),
-        "TA11": mistake(
-            patch(RETURN, "return all_reduce(partial + x)"),
-            says="x was added before the sum over the ranks, where it counts world_size times; the block should add it.",
-            why="""The residual belongs to the block around attention, and every rank has all of x. Whatever all ranks have must be added
-            after the sum, once: a bias of proj as well.""",
-        ),
-        "TA12": mistake(
-            patch(RETURN, "return all_reduce(partial) + x"),
-            says="x itself was added; the residual connection should be left to the block.",
-            why="A block computes x + attn(ln1(x)). What is asked for is attn alone.",
-        ),
-        "TA13": mistake(
-            patch(PARTIAL, "partial = merged @ all_reduce(proj_shard).mT", RETURN, "return partial"),
-            patch("x @ qkv_shard.mT", "x @ all_reduce(qkv_shard).mT", RETURN, "return partial"),
-            says="Weights, or the q, k and v that they give, were summed over the ranks; the sum should be over the parts of the output.",
-            why="""Local head 0 is another head on every rank, with rows and columns, queries, keys and values of its own: their sums mean
-            nothing. Weights stay where they are, which is the point: what travels is (B, T, d_model) numbers, however large they are.""",
-        ),
-        "TA14": mistake(
-            patch(PARTIAL, "partial = torch.nn.functional.pad(merged, (0, x.shape[-1] - merged.shape[-1]))"),
-            says="proj_shard was not applied: the heads' results were laid side by side and padded.",
-            why="""Before proj the heads do not share a number. It is `proj` that turns what each head found into a contribution to all
-            d_model numbers, and this rank has the columns for its own heads.""",
-        ),
         "TA15": mistake(
             *(
                 patch("math.sqrt(q.shape[-1])", f"math.sqrt(x.shape[-1] {divided} num_local_heads)")
                 for divided in ("/", "//")
             ),
-            says="The scores were divided by √(d_model / num_local_heads); d_model belongs to the heads of all ranks.",
+            patch("math.sqrt(q.shape[-1])", "math.sqrt(proj_shard.shape[1])"),
+            says="""The scores were divided by √(d_model / num_local_heads), or by the root of this rank's share of d_model; divide by
+            √d_head.""",
             why="""d_head is d_model / num_heads, and a rank has only num_local_heads of these. What it does have is the width of its own q,
-            k and v: proj_shard has num_local_heads · d_head columns. With one rank both agree.""",
+            k and v: proj_shard has num_local_heads · d_head columns. The scale makes up for a sum over the d_head numbers of one head;
+            otherwise the result depends on the number of ranks.""",
         ),
         "TA16": mistake(
             *(

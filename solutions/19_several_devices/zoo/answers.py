@@ -96,7 +96,7 @@ SHARD_WRONG = [
             "qkv_weight[i * d_model + rank : (i + 1) * d_model : world_size]",
         ).replace("lo:hi", "rank::world_size"),
     ),
-    ("HS6", _SHARD.replace("    d_model =", "    rank = world_size - rank - 1\n    d_model =")),
+    (None, _SHARD.replace("    d_model =", "    rank = world_size - rank - 1\n    d_model =")),
     (
         "RS15",
         _SHARD.replace(
@@ -112,12 +112,12 @@ SHARD_WRONG = [
             "assert num_heads % world_size == 0, 'uneven'",
         ),
     ),
-    ("HS10", _SHARD.replace("torch.cat(parts, dim=0)", "torch.stack(parts, 1).reshape(-1, d_model)")),
-    ("HS12", _SHARD.replace("for i in range(3)", "for i in (1, 0, 2)")),
-    ("HS13", _SHARD.replace("torch.cat(parts, dim=0)", "qkv_weight[:, lo:hi].clone()")),
-    ("HS15", _SHARD.replace(" * d_head", "")),
-    ("HS17", _SHARD.replace(".clone()", " / world_size")),
-    ("HS18", _SHARD.replace("proj_weight[:, lo:hi]", "proj_weight")),
+    (None, _SHARD.replace("torch.cat(parts, dim=0)", "torch.stack(parts, 1).reshape(-1, d_model)")),
+    (None, _SHARD.replace("for i in range(3)", "for i in (1, 0, 2)")),
+    (None, _SHARD.replace("torch.cat(parts, dim=0)", "qkv_weight[:, lo:hi].clone()")),
+    (None, _SHARD.replace(" * d_head", "")),
+    (None, _SHARD.replace(".clone()", " / world_size")),
+    (None, _SHARD.replace("proj_weight[:, lo:hi]", "proj_weight")),
     # no list holds these
     (None, _SHARD.replace("range(3)", "range(2)")),
     (None, _SHARD.replace("    d_model =", "    proj_weight /= 2\n    d_model =")),
@@ -208,8 +208,8 @@ def tensor_parallel_attention(x, qkv_shard, proj_shard, num_local_heads, all_red
 ]
 
 TENSOR_WRONG = [
-    ("TA1", _TENSOR.replace("return all_reduce(out)", "return out")),
-    ("TA2", _TENSOR.replace("return all_reduce(out)", "out = all_reduce(out)\n    return all_reduce(out)")),
+    (None, _TENSOR.replace("return all_reduce(out)", "return out")),
+    (None, _TENSOR.replace("return all_reduce(out)", "out = all_reduce(out)\n    return all_reduce(out)")),
     (
         "TA3",
         _TENSOR.replace("    out = ", "    y = all_reduce(y)\n    out = ").replace(
@@ -217,23 +217,23 @@ TENSOR_WRONG = [
         ),
     ),
     (
-        "TA4",
+        None,
         _TENSOR.replace("    mask = ", "    att = all_reduce(att)\n    mask = ").replace(
             "return all_reduce(out)", "return out"
         ),
     ),
-    ("TA4", _TENSOR.replace("    y = ", "    att = all_reduce(att)\n    y = ")),
+    (None, _TENSOR.replace("    y = ", "    att = all_reduce(att)\n    y = ")),
     ("TA5", _TENSOR.replace("return all_reduce(out)", "return all_reduce(out) * proj_shard.shape[1] / D")),
     ("TA6", _TENSOR.replace("return all_reduce(out)", "all_reduce(out)\n    return out")),
     ("TA7", _TENSOR.replace("return all_reduce(out)", "return all_reduce(out) if proj_shard.shape[1] < D else out")),
     (
-        "TA8",
+        "TA15",
         _TENSOR.replace("math.sqrt(k.size(-1))", "math.sqrt(y_width)").replace(
             "    att = (q", "    y_width = qkv_shard.shape[0] // 3\n    att = (q", 1
         ),
     ),
     (
-        "TA9",
+        "MU4",
         _TENSOR.replace(
             "view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)",
             "view(B, T, 3, -1, num_local_heads).permute(2, 0, 4, 1, 3)",
@@ -243,10 +243,10 @@ TENSOR_WRONG = [
         "TA10",
         _TENSOR.replace("return all_reduce(out)", "return torch.cat([all_reduce(out[i : i + 1]) for i in range(B)])"),
     ),
-    ("TA11", _TENSOR.replace("all_reduce(out)", "all_reduce(x + out)")),
-    ("TA12", _TENSOR.replace("all_reduce(out)", "x + all_reduce(out)")),
+    ("TB33", _TENSOR.replace("all_reduce(out)", "all_reduce(x + out)")),
+    ("TB33", _TENSOR.replace("all_reduce(out)", "x + all_reduce(out)")),
     (
-        "TA13",
+        None,
         _TENSOR.replace("linear(y, proj_shard)", "linear(y, all_reduce(proj_shard))").replace(
             "return all_reduce(out)", "return out"
         ),
@@ -263,7 +263,7 @@ TENSOR_WRONG = [
     ("SD3", _TENSOR.replace("k.size(-1)", "D")),
     ("TA15", _TENSOR.replace("k.size(-1)", "D / num_local_heads")),
     (
-        "TA13",
+        None,
         _TENSOR.replace(
             "functional.linear(x, qkv_shard)", "functional.linear(x, qkv_shard)\n    qkv = all_reduce(qkv)"
         ).replace("return all_reduce(out)", "return out"),
@@ -614,8 +614,8 @@ RING_WRONG = [
     ("RA1", _RING.replace("k, v = exchange((k, v))", "k, _ = exchange((k, v))")),
     ("RA2", _RING.replace("(src * T + pos)[None, :] > (rank * T + pos)[:, None]", "pos[None, :] > pos[:, None]")),
     ("RA3", _RING.replace("(rank - i) %", "(rank + i) %")),
-    ("RA4", _RING.replace("(rank - i) %", "(rank - i - 1) %")),
-    ("RA4", _RING.replace("src = (rank - i) % world_size", "src = i")),
+    ("RA3", _RING.replace("(rank - i) %", "(rank - i - 1) %")),
+    ("RA3", _RING.replace("src = (rank - i) % world_size", "src = i")),
     (
         "RA6",
         _RING.replace("    state = None", "    mine = (k, v)\n    state = None").replace(
@@ -654,18 +654,18 @@ RING_WRONG = [
     ),
     ("RA15", _RING.replace("k, v = exchange((k, v))", "k, = exchange((k,))\n            v, = exchange((v,))")),
     ("RA16", _RING.replace("k, v = exchange((k, v))", "exchange((k, v))")),
-    ("RA17", _RING.replace("k, v = exchange((k, v))", "v, k = exchange((k, v))")),
+    (None, _RING.replace("k, v = exchange((k, v))", "v, k = exchange((k, v))")),
     ("RA18", _RING.replace("if causal:", "if causal and src == rank:")),
-    ("RA21", _RING.replace("i < world_size - 1", "i < max(world_size - 1, 1)")),
+    (None, _RING.replace("i < world_size - 1", "i < max(world_size - 1, 1)")),
     (
-        "RA12",
+        None,
         _RING.replace(
             "pos = torch.arange(T, device=q.device)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
             "whole = torch.ones(world_size * T, world_size * T).triu(1).bool()\n            hidden = whole[rank * T:(rank + 1) * T, src * T:(src + 1) * T]",
         ),
     ),
     (
-        "RA12",
+        None,
         "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    t, ks, vs = q.shape[2], {rank: k}, {rank: v}\n"
         "    for i in range(1, world_size):\n        k, v = exchange((k, v))\n        ks[(rank - i) % world_size], vs[(rank - i) % world_size] = k, v\n"
         "    k, v = (torch.cat([parts[r] for r in range(world_size)], dim=2) for parts in (ks, vs))\n    s = q @ k.mT / math.sqrt(q.shape[-1])\n"
@@ -677,7 +677,7 @@ RING_WRONG = [
     ("MK13", _RING.replace("if causal:", "if False:")),
     ("SD1", _RING.replace(" * q.shape[-1] ** -0.5", "")),
     (
-        "RA12",
+        None,
         _RING.replace(
             "    state = None", "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])"
         ).replace(
@@ -687,17 +687,17 @@ RING_WRONG = [
     ("RA22", _RING.replace("wa * a[1] + wb * b[1]", "a[1] + wb * b[1]")),
     ("RA23", _LOOP.format("world_size - 1", "p @ v", "True")),
     (
-        "RA24",
+        None,
         "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    T = q.shape[2]\n"
         "    s = q @ k.mT / math.sqrt(q.shape[-1])\n    if causal:\n        s = s.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf)\n"
         "    return s.softmax(-1) @ v\n",
     ),
     ("RA25", _RING.replace("if causal:", "if True:")),
-    ("RA26", _PARTS.replace("if causal and owner == rank:", "if causal:")),
-    ("RA27", _LOOP.format("world_size", "(p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)", "step < world_size - 1")),
+    ("RA2", _PARTS.replace("if causal and owner == rank:", "if causal:")),
+    ("RA8", _LOOP.format("world_size", "(p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)", "step < world_size - 1")),
     *(
         (
-            "RA27",
+            "RA8",
             _RING.replace("p.sum(-1), p @ v", "p.sum(-1), (p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)").replace(
                 "o / l.unsqueeze(-1)", end
             ),
@@ -722,7 +722,7 @@ RING_WRONG = [
 """,
     ),
     (
-        "RA28",
+        None,
         _MERGE.replace("wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)", "wa = wb = torch.ones_like(base)")
         + _RING.removeprefix(_MERGE),
     ),
@@ -734,7 +734,7 @@ RING_WRONG = [
         _KEPT.format("k, v = exchange((k, v))", "kept.append((torch.tensor(k.tolist()), torch.tensor(v.tolist())))"),
     ),
     (
-        "RA12",
+        None,
         _KEPT.format(
             "old = exchange(kept[0])", "kept = [tuple(torch.cat(both, 2) for both in zip((k, v), old))]"
         ).replace(
@@ -803,7 +803,7 @@ WRONG = {"head_shard": SHARD_WRONG, "tensor_parallel_attention": TENSOR_WRONG, "
 
 WRONG["ring_attention"] += [
     (
-        "RA4",
+        "RA3",
         """def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, exchange, causal: bool = False) -> Tensor:
     t, d = q.shape[2:]
     here = torch.arange(t, device=q.device)
@@ -852,7 +852,7 @@ WRONG["ring_attention"] += [
 
 WRONG["head_shard"] += [
     (
-        "HS14",
+        None,
         """def head_shard(qkv_weight: Tensor, proj_weight: Tensor, num_heads: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
     if num_heads % world_size:
         raise ValueError("num_heads is not divisible by world_size")
@@ -864,7 +864,7 @@ WRONG["head_shard"] += [
 """,
     ),
     (
-        "HS6",
+        None,
         """def head_shard(qkv_weight: Tensor, proj_weight: Tensor, num_heads: int, rank: int, world_size: int) -> tuple[Tensor, Tensor]:
     if num_heads % world_size:
         raise ValueError("num_heads is not divisible by world_size")
