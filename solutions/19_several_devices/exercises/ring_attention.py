@@ -175,11 +175,6 @@ class ring_attention:
         "MK7": tuple(patch("columns > rows", "columns >= rows") + way for way in (patch(), GUARDED, FINITE)),
         "MK8": patch("columns > rows[:, None]", "columns > rows[:, None] + 1"),
         "MK13": patch(CAUSAL, "pass"),
-        "SM6": tuple(
-            patch(M_NEW, f"m_new = torch.maximum(m, {top}.expand_as(m))") + way
-            for top in ("scores.max()", "scores.amax(dim=(-2, -1), keepdim=True)[..., 0]")
-            for way in (patch(), GUARDED)
-        ),
         "RA1": mistake(
             patch(SEND, "k = exchange((k,))[0]"),
             patch(SEND, "k = exchange((k, v))[0]"),
@@ -314,4 +309,9 @@ class ring_attention:
             ones do.""",
         ),
         "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
+        "SM6": tuple(
+            patch(M_NEW, f"m_new = torch.maximum(m, {top}.expand_as(m))") + way
+            for top in ("scores.max()", "scores.amax(dim=(-2, -1), keepdim=True)[..., 0]")
+            for way in (patch(), GUARDED)
+        ),
     }
