@@ -45,7 +45,7 @@ MISTAKES = {
     "generate": "CM42",
     "pick_device": "GP3",
     "time_ms": "GP26",
-    "FastCausalMultiHeadAttention": "GP43",
+    "FastCausalMultiHeadAttention": "GP42",
     "KVCache": "KC1",
     "generate_cached": "GC1",
     "GroupedQuerySelfAttention": "CM9",

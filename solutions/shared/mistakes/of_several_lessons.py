@@ -446,11 +446,6 @@ TEXTS = (
         "Every factor is whole, and a float is exact up to 2⁵³ only.",
     ),
     MistakeText(
-        "GP16",
-        "The heads were counted twice: d_head is the width of one head, not of the model.",
-        "d_model is num_heads · d_head. With the heads already in the product, the width is d_head.",
-    ),
-    MistakeText(
         "CM50",
         "The logits of the first position were used; take those of the last, which knows the whole context.",
         "Position t predicts the token after t. Only the last one predicts a token that is not there yet.",
@@ -491,11 +486,6 @@ TEXTS = (
         "A mean lost its axis, so that it lines up with the features: keep the axis with `keepdim=True`.",
         "The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error, but "
         "where the lengths happen to fit, a wrong result without any warning.",
-    ),
-    MistakeText(
-        "GP51",
-        "The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
-        "Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
     ),
     MistakeText(
         "CM21",
