@@ -6,7 +6,6 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 LOGITS, TARGETS = "logits[:, :-1].flatten(0, 1)", "ids[:, 1:].flatten()"
 CALL = f"F.cross_entropy({LOGITS}, {TARGETS})"
-LOGS = f"torch.log_softmax({LOGITS}, dim=-1)"
 WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
 PICKED = f"gather(1, {TARGETS}[:, None])"
 

@@ -12,11 +12,7 @@ from .. import readings
 Array = np.ndarray
 
 FORWARD, ZERO, BACKWARD = "loss = next_token_loss(model(ids), ids)", "optimizer.zero_grad()", "loss.backward()"
-CLIP, STEP, RETURN = (
-    "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)",
-    "optimizer.step()",
-    "return loss.item()",
-)
+CLIP, STEP = "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)", "optimizer.step()"
 AT = "table's gradient at the step", "bias's gradient at the step"
 
 

@@ -93,7 +93,6 @@ UNEVEN = """if d_model % num_heads:
 HEADS = "qkv = self.qkv(x).view(b, t, 3, self.num_heads, d_model // self.num_heads)"
 UNBIND = "q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)"
 THIRDS = "q, k, v = (part.{} for part in self.qkv(x).chunk(3, dim=-1))"
-CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 MASK = "is_causal=True", "attn_mask=torch.ones(t, t, dtype=torch.bool).{}"
 DIVIDED = patch("merged = attended", "attended = attended / math.sqrt(q.shape[-1])\n        merged = attended")
 
