@@ -36,7 +36,7 @@ MISTAKES = {
     "linear_from_numpy": "NT2",
     "as_numpy": "NT15",
     "CausalSelfAttention": "MA14",
-    "numerical_gradient": "ND12",
+    "numerical_gradient": "ND8",
     "copy_torch_weights": "MU37",
     "CausalMultiHeadAttention": "CM9",
     "TransformerBlock": "CM1",

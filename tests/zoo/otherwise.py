@@ -591,12 +591,7 @@ OTHERWISE = {
             "BW1": ("(dp - D)", "dp"),
             "BW2": ("ds, k) * c", "ds, k)", "ds, q) * c", "ds, q)"),
             "GB7": ('"...ij,...id->...jd", ds', '"...ji,...id->...jd", ds'),
-            "GB8": ("grad_output)\n    dp", "grad_output)\n    dp", '...je", p,', '...je", s,'),
             "GB10": ("return dq, dk, dv", "return dk, dq, dv"),
-            "GB11": ("(dp - D)", "(dp - D) * c"),
-            "GB25": ("return dq, dk, dv", "return dq, dk, dv * c"),
-            "GB26": ("return dq, dk, dv", "return -dq, -dk, -dv"),
-            "GB27": ("c = q.shape[-1] ** -0.5", "c, grad_output = q.shape[-1] ** -0.5, np.ones_like(grad_output)"),
         },
     ),
     "split_heads": (
