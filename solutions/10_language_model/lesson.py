@@ -709,12 +709,10 @@ assert total == 124_439_808
 # - next_token_loss NL5: What does `F.cross_entropy` do with its first argument before it takes a logarithm?
 # - LanguageModel LM6: What does `len(list(model.parameters()))` say, and how many did you expect?
 # - LanguageModel LM3: Who has normalized the numbers that `head` reads?
-# - LanguageModel LM1: If you shuffle the characters of a context, what changes for your model?
 # - train_step TR1: What is in `.grad` when `backward()` begins?
-# - train_step TR3: When does somebody read the gradients that you have clipped?
-# - train_step TR11: What does the list of losses keep alive after a thousand steps?
+# - train_step TR5: In which direction does the step go, if each gradient is cut off by itself?
 # - generate CM42: In which mode was the model before you were called?
-# - generate CM51: How many positions does the model have vectors for?
+# - generate CM52: How many positions does the model have vectors for?
 #
 # ## To discuss
 #

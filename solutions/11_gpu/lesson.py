@@ -781,11 +781,10 @@ for flag in (True, False):
 # - pick_device GP5: What is the truth value of a function that is not called?
 # - attention_flops GP11: How many matrix products does attention have, and how many operations is one multiply-add?
 # - attention_bytes BY1: Who writes the scores, and who reads them?
-# - attention_bytes BY19: Does a causal mask have to be stored, when a kernel knows the positions?
 # - attention_bytes BY4: Which tensors does the fused kernel never write?
 # - attention_flops GP14: Which two numbers say how many scores there are when queries and keys differ in number?
 # - time_ms GP26: What has the device done when `fn()` returns?
-# - time_ms GP21: How long did your first reading take, and how long the tenth?
+# - time_ms GP67: How long did your first reading take, and how long the tenth?
 # - FastCausalMultiHeadAttention MH2: In which order do heads and tokens stand when you merge?
 # - FastCausalMultiHeadAttention PJ3: Which numbers of `qkv(x)` are the keys of head 1?
 #

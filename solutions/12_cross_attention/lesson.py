@@ -667,11 +667,11 @@ if passed(additive_attention):
 # ## Mistakes to expect
 #
 # - rnn_states RN11: After your loop has read one token, which state stands at index 0 of your result?
-# - rnn_states RN6: How many states does a sentence of five tokens have, and how many do you return?
+# - rnn_states RN14: If the last word is wrong, how far back in the sentence does the gradient reach?
 # - additive_attention LG2: Replace the query by another one. Do your weights change?
 # - additive_attention LG1: Over which axis does your softmax run, and how long is it?
 # - luong_attention SM2: Do the weights of one sentence sum to 1, or the weights of one position over the batch?
-# - luong_attention AL6: Which of your inputs could you delete without changing the result?
+# - luong_attention AL24: Which of your inputs could you delete without changing the result?
 #
 # ## To discuss
 #

@@ -132,30 +132,6 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             (Values with a projection of their own came later, with the Transformer.)""",
         ),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
-        "AL9": mistake(
-            patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
-            patch("softmax", "log_softmax"),
-            says="Another function than softmax was used, a sigmoid or log_softmax; the weights should be positive and sum to 1.",
-            why="""A sigmoid judges each key by itself: three good keys get a weight near 1 each, and the context is their sum, not their
-            average. log_softmax gives the logarithms of the weights, which a loss wants (lesson 10). They are at most 0: a sum of keys
-            with them is no average either.""",
-        ),
-        "AL11": mistake(
-            patch(CONTEXT, "context = (weights[..., None] * keys).mean(dim=1)"),
-            says="The context was averaged over the keys a second time: it is T times too small.",
-            why="The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more.",
-        ),
-        "AL25": mistake(
-            patch(CONTEXT, "context = keys[torch.arange(keys.shape[0], device=keys.device), scores.argmax(dim=-1)]"),
-            says="The context is the key with the highest score alone; it should be the mean of all keys by their weights.",
-            why="""A choice of one key is a hard look-up (lesson 00): a small change of the scores changes nothing, or everything,
-            and no gradient says how they should move. The weighted mean lets every key have its share.""",
-        ),
-        "AL12": mistake(
-            *(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
-            says="The weighted keys were summed over an axis other than that of the keys.",
-            why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h).",
-        ),
         "SX4": (
             *(
                 softmax_by_hand(f"scores - {taken}", indent=4)
@@ -167,14 +143,6 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             patch("(context, weights)", "(context.detach(), weights.detach())"),
         ),
         "AB19": patch("(context, weights)", "(context, scores)"),
-        "AL21": mistake(
-            patch("[:, 0]", ""),
-            patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
-            patch("(context, weights)", "(context, weights[..., None])"),
-            says="An axis of length 1 was left in; the context should be (B, d_h) and the weights (B, T).",
-            why="""The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]`
-            or `.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1.""",
-        ),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),
         "NT8": patch("(context, weights)", "(weights, context)"),

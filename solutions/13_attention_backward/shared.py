@@ -39,6 +39,9 @@ MISTAKES = {
         patch(BACK, "weights * grad_weights - mean"),
         patch(BACK, "grad_weights - mean"),
         patch(BACK, "weights * (grad_weights - weights * mean)"),
+        patch(BACK, "grad_weights * (weights - mean)"),
+        patch(BACK, "weights * (grad_weights + mean)"),
+        patch(BACK, "weights * (mean - grad_weights)"),
     ),
     "GB19": mistake(
         patch(MEAN, "grad_weights.mean(axis=-1, keepdims=True)"),
@@ -51,12 +54,4 @@ MISTAKES = {
         the derivative.) With another number the rows of the result do not sum to 0. With weights (¾, ¼) and grad_weights (1, 0) it is ¾
         and the result (3/16, −3/16); the plain mean gives (⅜, −⅛).""",
     ),
-    "GB20": mistake(
-        patch(BACK, "grad_weights * (weights - mean)"),
-        says="Weights and grad_weights were exchanged; subtract the mean from grad_weights, then multiply by the weights.",
-        why="""The weighted mean is a mean of gradients, so it is compared with gradients, and the weight says how much of the
-        difference reaches the score. With weights (½, ½) and grad_weights (1, 0) the weighted mean is ½ and the result (¼, −¼);
-        exchanged it is (0, 0).""",
-    ),
-    "GB21": (patch(BACK, "weights * (grad_weights + mean)"), patch(BACK, "weights * (mean - grad_weights)")),
 }

@@ -141,12 +141,6 @@ class LanguageModel:
     )
 
     mistakes = {
-        "LM1": mistake(
-            patch(f" + {PLACES}", ""),
-            says="position is not used: nothing tells the model where a token stands.",
-            why="""The blocks add to a token what earlier ones say, whatever their order. A causal mask lets a model
-            guess at positions, but it has to spend its attention on that (lesson 08).""",
-        ),
         "PO2": (
             patch(
                 "torch.arange(ids.shape[1], device=ids.device)", "torch.arange(1, ids.shape[1] + 1, device=ids.device)"
@@ -171,8 +165,12 @@ class LanguageModel:
             patch(BLOCKS, "x = self.blocks[0](x)"),
             patch(BLOCKS, "pass"),
             patch(BLOCKS, "for block in self.blocks:\n            y = block(x)\n        x = y"),
-            says="Not every block was applied to what the previous one gave.",
-            why="""A stack is a chain: x = block(x). A loop that overwrites y and never x applies the last block alone.""",
+            patch(BLOCKS, "for block in self.blocks:\n            x = x + block(x)"),
+            patch(SUM, "x = self.token(ids)\n        places = ", "x = block(x)", "x = block(x + places)"),
+            says="A block was left out, or something was added between the blocks; each should be applied as x = block(x), and no more.",
+            why="""A stack is a chain: x = block(x). A loop that overwrites y and never x applies the last block alone. The block of
+            lesson 09 already returns x plus what it found: x + block(x) doubles x in every layer. And the positions that were added to x
+            at the beginning are still in it at every block, since the residual stream carries them on.""",
         ),
         "LM6": mistake(
             patch(LIST, "[TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)]"),
@@ -205,18 +203,6 @@ class LanguageModel:
             why="""Vaswani et al. 2017 (section 3.4) do so, with tied weights and fixed positions. Learned embeddings find their own
             scale.""",
         ),
-        "LM12": mistake(
-            patch(
-                "TransformerBlock(d_model, num_heads, max_len)",
-                "TransformerBlock(d_model, num_layers, max_len)",
-                "range(num_layers)",
-                "range(num_heads)",
-            ),
-            patch("TransformerBlock(d_model, num_heads, max_len)", "TransformerBlock(d_model, num_layers, max_len)"),
-            patch("range(num_layers)", "range(num_heads)"),
-            says="num_heads and num_layers were mixed up: each block should have num_heads heads, and there should be num_layers blocks.",
-            why="""Two small whole numbers side by side: where both are the same, nothing shows.""",
-        ),
         "LM13": mistake(
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device) % self.max_len)[:, None]"),
@@ -230,43 +216,9 @@ class LanguageModel:
             place that follows from the id adds nothing to what the token embedding says. The last T rows of the table are another
             part of it for every length: the first token would stand at position max_len − T.""",
         ),
-        "LM14": mistake(
-            patch(OUT, "return self.head(self.norm(x[:, -1]))"),
-            patch(OUT, "return self.head(self.norm(x[:, -1:]))"),
-            patch(OUT, "return self.head(self.norm(x)[:, -1])"),
-            patch(OUT, "return self.head(self.norm(x))[:, -1]"),
-            says="Only the last position's logits come back; every position's are asked for.",
-            why="""For writing the last ones suffice. Training asks at every position, so the model returns all.""",
-        ),
         "LM15": mistake(
             patch(LIST, "nn.ModuleList([TransformerBlock(d_model, num_heads, max_len)] * num_layers)"),
             says="One block is in the list num_layers times: all layers share their weights.",
             why="""`[block] * n` is n times the same object. A comprehension makes a new block each time.""",
-        ),
-        "LM17": mistake(
-            patch(SUM, "x = self.token(ids) * "),
-            says="Token and position embeddings were multiplied; they should be added.",
-            why="""Added, both can be read off again; multiplied, a position near 0 wipes the token out.""",
-        ),
-        "LM18": mistake(
-            patch(BLOCKS, "for block in self.blocks:\n            x = x + block(x)"),
-            says="x was added once more around each block; write x = block(x), since a block has its residual connections inside.",
-            why="""x + block(x) doubles x in every layer. The block of lesson 09 already returns x plus what it found.""",
-        ),
-        "LM19": mistake(
-            patch(
-                SUM,
-                f"if not hasattr(self, 'kept'):\n            self.kept = self.position(torch.arange(self.max_len))\n        {SUM}",
-                PLACES,
-                "self.kept[:ids.shape[1]]",
-            ),
-            says="What position gave in an earlier call was kept and used again; look the embeddings up in every call.",
-            why="""The graph of the kept embeddings is used up by the first `backward()`, so that the second one raises; and once the
-            optimizer has stepped, they are no longer those of `position`. The places 0 … T − 1 may be kept, in a buffer.""",
-        ),
-        "LM23": mistake(
-            patch(SUM, "x = self.token(ids)\n        places = ", "x = block(x)", "x = block(x + places)"),
-            says="The positions were added before every block; they should be added once, before the first.",
-            why="""The residual stream carries them on: what is added to x at the beginning is still in it at every block.""",
         ),
     }

@@ -12,7 +12,6 @@ from .. import readings
 ROWS = 1000  # drawn to count shares, half of them for each of two last tokens: the standard error of a share is below 0.023
 
 SOFTMAX = "torch.softmax(logits / temperature, dim=-1)"
-POWER = "torch.softmax(logits, dim=-1) ** (1 / temperature)"
 
 
 def _samples(rng: np.random.Generator) -> Iterator[Case]:
@@ -116,18 +115,8 @@ class generate:
     )
 
     mistakes = {
-        "CM41": mistake(
-            patch("model.eval()", ""),
-            says="The model writes in training mode: call model.eval() before it is asked.",
-            why="With dropout on, every prediction misses a share of the weights. The text becomes worse, and two greedy runs differ.",
-        ),
         "CM42": (patch("model.train(was_training)", "pass"), patch("model.train(was_training)", "model.train()")),
         "CM43": (patch("torch.no_grad()", "torch.enable_grad()"),),
-        "CM44": mistake(
-            patch(", generator=generator", ""),
-            says="The generator is not used: the ids come from torch's global random numbers.",
-            why="The same generator state should give the same text, whatever else drew random numbers before.",
-        ),
         "CM45": mistake(
             patch("logits / temperature", "logits * temperature"),
             says="The logits were multiplied by the temperature; divide them.",
@@ -143,13 +132,8 @@ class generate:
             says="Temperature 0 divides by zero; it should take the largest logit.",
             why="As the temperature falls to 0 all weight goes to the largest logit. That limit is a case of its own: argmax.",
         ),
-        "CM48": mistake(
-            patch("temperature == 0", "temperature >= 0"),
-            says="The likeliest token was taken at every temperature; above 0 the tokens should be drawn.",
-            why="Greedy text runs into loops, since the same context always continues in the same way.",
-        ),
         "CM50": (patch("[:, -1]", "[:, 0]"),),
-        "CM51": mistake(
+        "CM52": mistake(
             patch("ids[:, -max_len:]", "ids"),
             patch(
                 "try:\n",
@@ -161,11 +145,6 @@ class generate:
                 "return ids",
                 "return text",
             ),
-            says="The model is fed more than max_len tokens: keep the last max_len, before each call of the model.",
-            why="""A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its
-            mask. The text grows with every token that is written, so what was cut once, before the loop, soon is too long again.""",
-        ),
-        "CM52": mistake(
             patch("-max_len:", ":max_len"),
             patch("-max_len:", "-1:"),
             *(
@@ -177,10 +156,11 @@ class generate:
                     "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
                 )
             ),
-            says="The model was fed another part of the text than its last max_len tokens, `ids[:, -max_len:]`.",
-            why="""With the first max_len tokens the context would never change again, and neither would the prediction. With the
-            last one alone the model forgets the text: models with a cache of keys and values write so, but ours keeps nothing between
-            two calls. One token fewer wastes a position, and one more is more than the model has positions for. At max_len = 1 the
+            says="The model was fed more of the text than its last max_len tokens, `ids[:, -max_len:]`, or another part of it.",
+            why="""A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its
+            mask. What was cut once, before the loop, soon is too long again. With the first max_len tokens the context would never
+            change again, and neither would the prediction. With the last one alone the model forgets the text: models with a cache of
+            keys and values write so, but ours keeps nothing between two calls. One token fewer wastes a position. At max_len = 1 the
             slice `-max_len + 1:` is `0:`, the whole text.""",
         ),
         "CM54": (
@@ -210,29 +190,7 @@ class generate:
             does a new `torch.Generator()`, and the global one after `torch.manual_seed(0)`. With `generator=None` the functions of
             torch draw from the global one: pass None on to them.""",
         ),
-        "CM65": mistake(
-            patch(
-                "logits = model(",
-                "if ids.shape[1] >= max_len:\n                    break\n                logits = model(",
-            ),
-            says="Writing stops at max_len tokens; max_len limits what is fed to the model, not how long the text may become.",
-            why="The model sees the last max_len tokens. What came before is forgotten, and the text goes on.",
-        ),
         "SM5": patch(SOFTMAX, "(logits / temperature).exp()"),
-        "CM60": mistake(
-            patch(SOFTMAX, POWER),
-            patch(SOFTMAX, f"{POWER}\n                    weights = weights / weights.sum(dim=-1, keepdim=True)"),
-            says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
-            why="""p^(1/T), normalized, is softmax(logits / T) on paper. In float32 a weight below about 1e-45 is 0, and every power of 0
-            is 0; at a low temperature all the powers may be.
-
-            Take logits [0, −200] at T = 100. Divided they are [0, −2], with weights [0.8808, 0.1192]. Softmax first gives [1, 0].""",
-        ),
-        "CM61": mistake(
-            patch(", keepdim=True", ""),
-            says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
-            why="`argmax(dim=-1)` leaves one number a row and no axis for the new token. `torch.cat` joins tensors of as many axes.",
-        ),
         "LM24": mistake(
             patch("[:, -1]\n", "[:1, -1]\n", "[ids, following]", "[ids, following.expand(len(ids), 1)]"),
             patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),

@@ -6,7 +6,6 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 LOGITS, TARGETS = "logits[:, :-1].flatten(0, 1)", "ids[:, 1:].flatten()"
 CALL = f"F.cross_entropy({LOGITS}, {TARGETS})"
-LOGS = f"torch.log_softmax({LOGITS}, dim=-1)"
 WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
 PICKED = f"gather(1, {TARGETS}[:, None])"
 
@@ -84,9 +83,11 @@ class next_token_loss:
             patch(TARGETS, f"{TARGETS}, reduction='sum'"),
             patch(CALL, f"F.cross_entropy({LOGITS}, {TARGETS}, reduction='sum') / ids.shape[0]"),
             patch(CALL, f"F.cross_entropy({LOGITS}, {TARGETS}, reduction='sum') / ids.numel()"),
+            patch(CALL, "F.cross_entropy(logits[:, -2], ids[:, -1])"),
             says="The surprises are not averaged over the B·(T − 1) questions.",
             why="""A sum grows with the batch and with the length, and the learning rate would have to shrink with
-            them. Of T tokens T − 1 are asked for: the first one has nothing before it.""",
+            them. Of T tokens T − 1 are asked for: the first one has nothing before it. A causal model answers all of them in one pass;
+            with the last one alone it would learn only about contexts of full length.""",
         ),
         "NL4": mistake(
             patch(CALL, "F.cross_entropy(logits[:, :-1], ids[:, 1:])"),
@@ -103,11 +104,6 @@ class next_token_loss:
             why="""The second softmax sees numbers between 0 and 1, so that no weight can differ from another by more
             than a factor of e. The loss can't fall below about ln(1 + (V − 1)/e).""",
         ),
-        "NL6": mistake(
-            patch(CALL, f"-{CALL}"),
-            says="The sign is missing: the surprise is −log p, and log p is at most 0.",
-            why="""With the wrong sign the training makes the right token as unlikely as it can.""",
-        ),
         "NL7": mistake(
             patch(LOGITS, "logits.flatten(0, 1)[:-1]", TARGETS, "ids.flatten()[1:]"),
             patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
@@ -116,13 +112,6 @@ class next_token_loss:
             why="""After the last token of a row comes one that is not there: there are T − 1 questions, not T. Flatten after the
             shift, not before: rows of a batch are windows from anywhere in the text, and none of them goes on in another. `roll`
             moves what falls out at one end in at the other.""",
-        ),
-        "NL8": mistake(
-            patch(CALL, f"{CALL} / torch.tensor(2.0).log()"),
-            patch(CALL, f"{CALL}.exp()"),
-            says="The loss was converted, to bits or to the perplexity e^loss; the mean surprise itself is asked for, in nats.",
-            why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other. Perplexity reads
-            well, as the number of equally likely tokens, but its gradient grows with it.""",
         ),
         "NL9": mistake(
             patch(CALL, f"-{WEIGHTS}.log().{PICKED}.mean()"),
@@ -142,29 +131,6 @@ class next_token_loss:
             log_softmax subtracts the maximum first and never makes the weight; `F.cross_entropy` uses it.""",
         ),
         "MU19": (patch(CALL, f"{CALL}.detach()"), patch(LOGITS, f"{LOGITS}.detach()"), patch(CALL, f"{CALL}.item()")),
-        "NL12": mistake(
-            patch(TARGETS, f"{TARGETS}, ignore_index=0"),
-            says="Token 0 was left out as if it were padding; it should count like every other token.",
-            why="""`ignore_index=0` is right where id 0 means padding. In this vocabulary it is the first character.""",
-        ),
-        "NL13": mistake(
-            patch(CALL, "F.cross_entropy(logits[:, -2], ids[:, -1])"),
-            says="Only the last question was asked; every position but the last should be asked for its next token.",
-            why="""A causal model answers T − 1 questions in one pass. Using one of them wastes the others, and the
-            model learns only about contexts of full length.""",
-        ),
-        "NL14": mistake(
-            patch(CALL, f"(1 - torch.softmax({LOGITS}, dim=-1).gather(1, {TARGETS}[:, None])).mean()"),
-            says="1 − p was taken as the loss; it should be the surprise, −log p.",
-            why="""1 − p hardly tells a probability of 1/100 from one of 1/10,000, and passes back a gradient that vanishes
-            where the model is most wrong.""",
-        ),
-        "NL15": mistake(
-            patch(TARGETS, f"{TARGETS}, label_smoothing=0.1"),
-            says="The targets were smoothed; the next token should be the whole target.",
-            why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
-            knows every next token pays more than 0.""",
-        ),
         "NL19": mistake(
             patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
             patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),

@@ -12,11 +12,7 @@ from .. import readings
 Array = np.ndarray
 
 FORWARD, ZERO, BACKWARD = "loss = next_token_loss(model(ids), ids)", "optimizer.zero_grad()", "loss.backward()"
-CLIP, STEP, RETURN = (
-    "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)",
-    "optimizer.step()",
-    "return loss.item()",
-)
+CLIP, STEP = "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)", "optimizer.step()"
 AT = "table's gradient at the step", "bias's gradient at the step"
 
 
@@ -159,21 +155,6 @@ class train_step:
             why="""`backward()` adds to what is in `.grad`. Clearing after the step works as long as nothing else leaves
             gradients behind; clearing just before `backward()` works always.""",
         ),
-        "TR2": mistake(
-            patch(ZERO, "pass", BACKWARD, f"{BACKWARD}\n    optimizer.zero_grad()"),
-            patch(ZERO, "pass", BACKWARD, f"{BACKWARD}\n    optimizer.zero_grad(set_to_none=False)"),
-            says="The gradients are cleared between `backward()` and the step, so that the optimizer finds none.",
-            why="""The loss is computed, its gradients are, and then they are thrown away. Nothing is learned, and no
-            message says so.""",
-        ),
-        "TR3": mistake(
-            patch(CLIP, "pass"),
-            patch(CLIP, "pass", STEP, f"{STEP}\n    {CLIP}"),
-            patch(BACKWARD, CLIP, CLIP, BACKWARD),
-            says="The gradients are not clipped when the optimizer steps: clip them between `backward()` and `step()`.",
-            why="""A rare batch has a gradient many times larger than the others, and one step along it can undo hundreds.
-            Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
-        ),
         "TR5": mistake(
             patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
             patch(
@@ -195,52 +176,7 @@ class train_step:
             why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
             become small; scaled up, the training never settles.""",
         ),
-        "TR8": mistake(
-            patch(STEP, "pass"),
-            patch(STEP, "for p in model.parameters():\n        p.data -= 0.1 * p.grad"),
-            says="The optimizer that was passed in takes no step.",
-            why="""The gradients are there, but this optimizer never uses them: `optimizer.step()` is not called, is called on another
-            optimizer, or ends in an exception that an `except` hides. The optimizer that was passed in knows the learning rate, and one
-            like Adam also remembers earlier gradients; an update by hand, or a new optimizer at each call, ignores both.""",
-        ),
-        "TR9": mistake(
-            patch(BACKWARD, STEP, STEP, BACKWARD, CLIP, "pass"),
-            patch(BACKWARD, STEP, STEP, "pass", CLIP, BACKWARD),
-            says="The optimizer steps before `backward()`: it finds no gradients, or those of another batch.",
-            why="""`step()` reads `.grad`, and `backward()` writes it. In the wrong order each step uses what the last one
-            left.""",
-        ),
-        "TR10": mistake(
-            patch(RETURN, "return next_token_loss(model(ids), ids).item()"),
-            says="The loss after the step came back; the loss before it is asked for.",
-            why="""It costs a second forward pass, and flatters: the model has just been moved to suit this very batch.""",
-        ),
-        "TR11": mistake(
-            patch(RETURN, "return loss"),
-            patch(RETURN, f"model.last = loss\n    {RETURN}"),
-            says="""The graph is still in memory after the call: return `loss.item()`, a float, and keep nothing that belongs to the
-            graph.""",
-            why="""A list of losses with their graphs keeps the activations of every step alive, until the memory is full. The loss
-            is part of the graph, and so are the logits, anything computed from them, and gradients that `create_graph=True` made; in
-            an attribute the last one stays. `backward()` lets go of much that a graph holds, but not of the graph itself. A number
-            has no graph, and neither has `loss.detach()`.""",
-        ),
         "CM42": (patch(FORWARD, f"model.train()\n    {FORWARD}"), patch(FORWARD, f"model.eval()\n    {FORWARD}")),
-        "TR13": mistake(
-            patch(STEP, f"{STEP}\n    {STEP}"),
-            patch(
-                STEP,
-                f"{STEP}\n    optimizer.zero_grad()\n    next_token_loss(model(ids), ids).backward()\n    {CLIP}\n    {STEP}",
-            ),
-            says="The optimizer steps twice in one call.",
-            why="""The second step reuses an old gradient or needs a pass of its own, and the training loop counts both as one.""",
-        ),
-        "TR14": mistake(
-            patch(FORWARD, f"with torch.no_grad():\n        {FORWARD}"),
-            patch(FORWARD, "loss = next_token_loss(model(ids).detach(), ids)"),
-            says="The loss was computed without a graph, so there is nothing to go back through.",
-            why="""`torch.no_grad()` and `.detach()` belong around what is measured, not around what is trained.""",
-        ),
         "TR15": mistake(
             patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
             patch(FORWARD, "loss = F.cross_entropy(model(ids)[:, 1:].flatten(0, 1), ids[:, :-1].flatten())"),
@@ -256,11 +192,5 @@ class train_step:
             why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the other
             direction or made twice, summed, or scaled by the batch size. next_token_loss pairs logits[:, :-1] with ids[:, 1:] itself,
             and it is a mean already. Call it with all of ids; its own check would say whether it is right.""",
-        ),
-        "TR18": mistake(
-            patch(BACKWARD, "pass"),
-            says="`backward()` is never called: the optimizer finds no gradients.",
-            why="""The loss is a number at the end of a graph. `backward()` walks through that graph and writes each parameter's
-            gradient into `.grad`; without it `step()` has nothing to go by, and the model stays as it is.""",
         ),
     }

@@ -93,11 +93,7 @@ UNEVEN = """if d_model % num_heads:
 HEADS = "qkv = self.qkv(x).view(b, t, 3, self.num_heads, d_model // self.num_heads)"
 UNBIND = "q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)"
 THIRDS = "q, k, v = (part.{} for part in self.qkv(x).chunk(3, dim=-1))"
-CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 MASK = "is_causal=True", "attn_mask=torch.ones(t, t, dtype=torch.bool).{}"
-BY_HAND = """scores = q @ k.mT / math.sqrt(q.shape[-1])
-        hidden = torch.ones(t, t, dtype=torch.bool).triu(1)
-        attended = torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1) @ v"""
 DIVIDED = patch("merged = attended", "attended = attended / math.sqrt(q.shape[-1])\n        merged = attended")
 
 
@@ -190,19 +186,9 @@ class FastCausalMultiHeadAttention:
             says="A mask tensor was passed; use `is_causal=True`, which says the same without a (T, T) tensor.",
             why="With a mask the operator must read T² entries and cannot skip the hidden half; FlashAttention accepts no mask at all.",
         ),
-        "GP43": mistake(
-            patch(f"attended = {CALL}", BY_HAND),
-            says="Attention was computed by hand: the (T, T) scores are in memory, and the operator is never called.",
-            why="That is lesson 09, and right. Here the fused operator is asked for, which never writes the scores out.",
-        ),
         "MU25": patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
         "SD5": scaled("math.sqrt(q.shape[-1])"),
         "MU31": patch("q, k, v =", "k, q, v ="),
-        "GP47": mistake(
-            patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
-            says="The heads are not split: one head as wide as the model attends.",
-            why="num_heads heads of d_head numbers each are asked for: (B, num_heads, T, d_head).",
-        ),
         "MU2": patch("self.proj(merged)", "merged"),
         "CM9": patch(
             "self.num_heads = num_heads",
@@ -222,7 +208,7 @@ class FastCausalMultiHeadAttention:
         "MH1": patch(HEADS, "", UNBIND, THIRDS.format("reshape(b, self.num_heads, t, d_model // self.num_heads)")),
         "MH2": patch("attended.transpose(1, 2)", "attended"),
         "MH3": patch("2, 0, 3, 1, 4", "2, 0, 1, 3, 4", "attended.transpose(1, 2)", "attended"),
-        "MH4": patch("reshape", "view"),
+        "MH4": (patch("reshape", "view"), patch("4).unbind", "4).contiguous().unbind", "reshape", "view")),
         "MK1": (masked("triu(1)"), masked("triu()")),
         "MK7": masked("tril(-1)"),
         "MK8": masked("tril(1)"),
@@ -241,15 +227,8 @@ class FastCausalMultiHeadAttention:
         "SD3": scaled("1 / math.sqrt(d_model)"),
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
-        "GP51": (DIVIDED,),
         "MU19": (
             patch("self.proj(merged)", "self.proj(merged.detach())"),
             patch("self.proj(merged)", "self.proj(merged).detach()"),
-        ),
-        "GP54": mistake(
-            patch("4).unbind", "4).contiguous().unbind", "reshape", "view"),
-            says="`view` needs numbers that lie in order in memory; after `transpose` or `chunk` they do not.",
-            why="""`reshape` copies where it must, and `contiguous()` copies at once. Either changes where the numbers lie, never
-            which number belongs to which token: heads are split as (B, T, num_heads, d_head) and then transposed.""",
         ),
     }

@@ -66,11 +66,17 @@ class attention_bytes:
             patch(TABLE, "t_q * t_k"),
             patch(TABLE, "3 * t_q * t_k"),
             patch(TABLE, "8 * t_q * t_k"),
+            patch(TABLE, "5 * t_q * t_k"),
+            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k * bytes_per_number)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else batch * num_heads * t_q * t_k)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else 4 * t_q * t_k)"),
             says="""The passes over the t_q × t_k matrices do not add up: scores and weights are each written once and read once,
             which is four.""",
             why="""The first kernel writes the scores, scaled and masked; softmax reads them and writes the weights, and the last
             kernel reads those: four passes. The score matrix is not only made. It goes to memory and comes back, twice: as scores and
-            as weights.""",
+            as weights. No mask of that size is read besides: a causal kernel knows the positions of its query and its key, and a
+            comparison tells whether the key is hidden.""",
         ),
         "BY4": mistake(
             patch("0 if fused else 4 * t_q * t_k", "4 * t_q * t_k"),
@@ -102,39 +108,10 @@ class attention_bytes:
             patch("batch * num_heads", "num_heads"),
             patch(RETURN, "return batch * (num_heads * vectors * d_head + table) * bytes_per_number"),
         ),
-        "BY13": mistake(
+        "PO3": (
+            patch("* bytes_per_number", "* 2"),
+            patch("* bytes_per_number", "* 4"),
             patch(" * bytes_per_number", ""),
-            says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
-            why="bfloat16 takes two bytes a number, float32 takes four.",
         ),
-        "PO3": (patch("* bytes_per_number", "* 2"), patch("* bytes_per_number", "* 4")),
         "BY15": (patch(RETURN, f"{RETURN} / 1"), patch(RETURN, f"{RETURN} * 1.0")),
-        "BY17": mistake(
-            patch(TABLE, "4 * t_q * t_k * d_head"),
-            says="The score matrix was given d_head numbers for each pair of query and key; a score is one number.",
-            why="A score sums d_head products, and only the sum is written.",
-        ),
-        "BY19": mistake(
-            patch(TABLE, "5 * t_q * t_k"),
-            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k)"),
-            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k * bytes_per_number)"),
-            patch(RETURN, f"{RETURN} + (0 if fused else batch * num_heads * t_q * t_k)"),
-            patch(RETURN, f"{RETURN} + (0 if fused else 4 * t_q * t_k)"),
-            says="The bytes of a t_q × t_k mask were counted, too; the mask is computed from the positions, not read.",
-            why="""A causal kernel knows the positions of its query and its key, and a comparison tells whether the key is hidden.
-            Nothing has to come from memory for that.""",
-        ),
-        "BY21": mistake(
-            patch(VECTORS, "t_q + 2 * t_k", TABLE, "2 * t_q * t_k"),
-            says="Only what is read was counted; what is written should be counted as well.",
-            why="""The output is written in both, and in three kernels so are scores and weights. A number on its way to memory takes as
-            long as one on its way back.""",
-        ),
-        "BY22": mistake(
-            patch(VECTORS, "2 * t_q + (2 * t_q * t_k if fused else 2 * t_k)"),
-            patch(VECTORS, "2 * t_q + 2 * t_q * t_k"),
-            says="Keys and values were counted once for every query; each of them should be counted once.",
-            why="""Every query meets every key, but on the chip: a tile of keys serves many queries before it is thrown away. The
-            task counts each tensor once.""",
-        ),
     }

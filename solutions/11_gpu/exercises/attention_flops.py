@@ -82,16 +82,18 @@ class attention_flops:
             why="""Queries and keys may differ in number: one query meets a whole cache of keys. q (T_q, d_head) times kᵀ (d_head,
             T_k) and weights (T_q, T_k) times v (T_k, d_head): three sizes each, the same ones, of which the inner one is summed over.""",
         ),
-        "GP16": (patch("t_k * d_head", "t_k * (num_heads * d_head)"),),
         "GP17": mistake(
             patch(" // 2 if causal else total", ""),
             patch("if causal", "if not causal"),
             patch(" if causal else total", ""),
-            says="causal changes nothing, or has the opposite effect: with it half of the operations should count, without it all.",
+            patch("total // 2", "total * 3 // 4"),
+            patch("// 2 if", "// 4 if"),
+            says="causal changes nothing, has the opposite effect, or leaves another share: with it half of the operations should count, "
+            "without it all.",
             why="""By convention a causal attention is counted as exactly half, whatever the numbers of queries and keys: a query
-            sees the keys up to its own. Without causal every score is computed. Where half comes back either way, the halving does
-            not ask for causal, or a factor of 2 is missing in the product (a multiply-add counts 2, and there are two products) and
-            causal changes nothing.""",
+            sees the keys up to its own, and half of q kᵀ is left as well as half of weights · v. Without causal every score is
+            computed. Where half comes back either way, the halving does not ask for causal, or a factor of 2 is missing in the product
+            (a multiply-add counts 2, and there are two products) and causal changes nothing.""",
         ),
         "GP18": mistake(
             *(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
@@ -107,13 +109,6 @@ class attention_flops:
             why="""The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere. A softmax takes
             3, 5 or more for each score, by convention, and scale and mask one each. Compared with 4 · d_head for the products these
             are few.""",
-        ),
-        "GP65": mistake(
-            patch("total // 2", "total * 3 // 4"),
-            patch("// 2 if", "// 4 if"),
-            says="causal left three quarters or one quarter of the count; it should halve both products, each of them once.",
-            why="""Half of the pairs of query and key are left. A score that is hidden is not needed, and a weight that is 0 adds
-            nothing: half of q kᵀ and half of weights · v is left, and so half of all.""",
         ),
         "GP66": mistake(
             patch(PRODUCTS, EXACT),

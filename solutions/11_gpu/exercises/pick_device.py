@@ -58,12 +58,6 @@ class pick_device:
             says="A string came back; a `torch.device` is expected.",
             why="Most functions accept both, but only a `torch.device` has a `.type` and an `.index`.",
         ),
-        "GP7": mistake(
-            patch(CUDA, "", MPS, ""),
-            says="The device is cpu, whatever torch says is available when the function is called.",
-            why="""The fallback must come after both questions, and both should be asked inside the function: an answer found when the cell
-            ran, or by trying to make a tensor, is not what `is_available()` says now.""",
-        ),
         "GP9": mistake(
             patch(CUDA, ""),
             patch(CUDA, MPS, MPS, CUDA),

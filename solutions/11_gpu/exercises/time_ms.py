@@ -65,13 +65,6 @@ class time_ms:
     )
 
     mistakes = {
-        "GP21": mistake(
-            patch(WARM_UP, ""),
-            patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
-            says="The first calls, which are slow, are measured; fn should be called `warmup` times before the first reading.",
-            why="""The first call loads libraries, compiles kernels, asks for memory. Warm-up calls are made so that their time need
-            not be counted: they come before any reading, and `repeats` readings follow.""",
-        ),
         "GP22": mistake(
             patch("statistics.median", "statistics.mean"),
             patch("statistics.median", "min"),
@@ -79,13 +72,6 @@ class time_ms:
             says="The mean, the shortest or the longest reading was returned; the median is expected.",
             why="""One reading that something else disturbed is the longest, and moves the mean as far as it likes. The shortest is a
             statement about the best case. The median says what one may expect.""",
-        ),
-        "GP24": mistake(
-            patch("1000 * ", ""),
-            patch("1000 *", "1000000 *"),
-            patch("1000 *", "1000000000 *"),
-            says="The result is in seconds, microseconds or nanoseconds; milliseconds are asked for.",
-            why="`time.perf_counter()` counts seconds. A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds.",
         ),
         "GP26": mistake(
             patch(*BEFORE, *AFTER),
@@ -104,17 +90,6 @@ class time_ms:
             why="""A string has no `.type`. A torch.device never equals a string, and "cuda:0" is not "cuda". `torch.device(device)`
             accepts a string and a torch.device alike, and its type is the name without the number.""",
         ),
-        "GP33": mistake(
-            patch(
-                "start = time.perf_counter",
-                "start = time.process_time",
-                "append(time.perf_counter",
-                "append(time.process_time",
-            ),
-            says="Processor time was measured; the time that passes is expected.",
-            why="""`time.process_time` counts what this process computes, over all threads: while a GPU works the processor may rest, and
-            nothing is counted. `time.perf_counter` counts what passes.""",
-        ),
         "GP34": mistake(
             patch("statistics.median(seconds)", "seconds[len(seconds) // 2]"),
             says="The readings were not sorted: the middle of an unsorted list is no median.",
@@ -122,6 +97,7 @@ class time_ms:
         ),
         "GP67": mistake(
             patch("range(warmup)", "range(1, warmup)"),
+            patch(WARM_UP, ""),
             patch("range(warmup)", "range(warmup + 1)"),
             patch("start = time", "fn()\n        start = time"),
             patch("range(repeats)", "range(repeats - warmup)"),
@@ -133,9 +109,10 @@ class time_ms:
             ),
             says="""fn is called too often or too seldom: it should be called `warmup` times, and then once for each of `repeats`
             readings.""",
-            why="""In all, fn is called warmup + repeats times. `range(1, n)` has n − 1 numbers, `range(n)` has n. A call before each
-            reading is a warm-up that nobody asked for. With the warm-up taken off the repeats, a longer warm-up would leave no
-            reading.""",
+            why="""In all, fn is called warmup + repeats times. The first call loads libraries, compiles kernels, asks for memory:
+            warm-up calls come before any reading, so that their time is not counted. `range(1, n)` has n − 1 numbers, `range(n)` has
+            n. A call before each reading is a warm-up that nobody asked for. With the warm-up taken off the repeats, a longer warm-up
+            would leave no reading.""",
         ),
         "GP63": mistake(
             patch("'cuda': lambda: torch.cuda.synchronize(device), ", ""),

@@ -82,7 +82,7 @@ def pick_device():
 """,
     ),
     (
-        "GP7",
+        None,
         """
 def pick_device():
     return torch.zeros(1).device
@@ -152,7 +152,7 @@ FLOPS_WRONG = [
     ("GP12", _flops("4 * batch * t_q * t_k * d_head")),
     ("GP12", _flops("4 * num_heads * t_q * t_k * d_head", " // 2 if causal else n")),
     ("GP14", _flops("4 * batch * num_heads * t_q ** 2 * d_head")),
-    ("GP16", _flops("4 * batch * num_heads * t_q * t_k * (num_heads * d_head)")),
+    (None, _flops("4 * batch * num_heads * t_q * t_k * (num_heads * d_head)")),
     ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", "")),
     ("GP17", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
     ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", " // 2")),
@@ -351,11 +351,11 @@ def _timer(
 
 
 TIME_WRONG = [
-    ("GP21", _timer(warm="pass")),
+    ("GP67", _timer(warm="pass")),
     ("GP22", _timer(result="1000 * sum(times) / repeats")),
     ("GP22", _timer(result="min(times) * 1e3")),
-    ("GP24", _timer(result="statistics.median(times)")),
-    ("GP24", _timer(result="statistics.median(times) * 1e6")),
+    (None, _timer(result="statistics.median(times)")),
+    (None, _timer(result="statistics.median(times) * 1e6")),
     ("GP26", _timer(before="pass", after="pass")),
     ("GP26", _timer(after="pass")),
     (
@@ -377,7 +377,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     return 1000 * statistics.median(times)
 """,
     ),
-    ("GP33", _timer(clock="time.process_time()")),
+    (None, _timer(clock="time.process_time()")),
     ("GP34", _timer(result="1000 * times[len(times) // 2]")),
     ("GP67", _timer(before="fn(); sync(device)")),
     (
@@ -403,7 +403,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     (None, _timer(result="int(1000 * statistics.median(times))")),
     (None, _timer(result="1.0")),
     ("GP26", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
-    ("GP24", "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
+    (None, "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
 ]
 
 _FAST = """
@@ -452,13 +452,13 @@ FAST_WRONG = [
     ("MK13", _fast(call="F.scaled_dot_product_attention(q, k, v)")),
     ("GP42", _fast(call="F.scaled_dot_product_attention(q, k, v, attn_mask=torch.tril(torch.ones(T, T)).bool())")),
     (
-        "GP43",
+        None,
         _fast(
             call="torch.softmax((q @ k.mT / math.sqrt(C // self.h)).masked_fill(torch.ones(T, T).triu(1) == 1, "
             "float('-inf')), dim=-1) @ v"
         ),
     ),
-    ("GP43", _fast(call="eager_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).triu(1))")),
+    (None, _fast(call="eager_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).triu(1))")),
     ("MU25", _fast(call="F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)")),
     ("SD5", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=math.sqrt(q.size(-1)))")),
     ("MU31", _fast(split=_SPLIT.replace("q, k, v", "k, q, v", 1))),
@@ -558,14 +558,14 @@ BYTES_WRONG = [
     ("BY8", _bytes("4 * t_q * d_head + 4 * t_q * t_k", "4 * t_q * d_head")),
     ("GP12", _bytes(THREE, whole="batch * n * bytes_per_number")),
     ("GP12", _bytes(THREE, whole="num_heads * n * bytes_per_number")),
-    ("BY13", _bytes(THREE, whole="batch * num_heads * n")),
+    ("PO3", _bytes(THREE, whole="batch * num_heads * n")),
     ("PO3", _bytes(THREE, whole="batch * num_heads * n * 2")),
     ("BY15", _bytes(THREE, whole="float(batch * num_heads * n * bytes_per_number)")),
     ("BY6", _bytes(THREE, "t_q * d_head + 2 * t_k * d_head")),
-    ("BY17", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k * d_head")),
-    ("BY19", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 5 * t_q * t_k")),
-    ("BY19", _bytes(THREE, whole="batch * num_heads * n * bytes_per_number + (not fused) * t_q * t_k")),
-    ("BY19", _bytes(THREE, whole="batch * num_heads * (n * bytes_per_number + (not fused) * t_q * t_k)")),
+    (None, _bytes("2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k * d_head")),
+    ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 5 * t_q * t_k")),
+    ("BY1", _bytes(THREE, whole="batch * num_heads * n * bytes_per_number + (not fused) * t_q * t_k")),
+    ("BY1", _bytes(THREE, whole="batch * num_heads * (n * bytes_per_number + (not fused) * t_q * t_k)")),
     ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 8 * t_q * t_k")),
 ]
 
@@ -673,13 +673,13 @@ TIME_WRONG += [
         "GP67",
         _timer(result="1000 * sorted(times)[len(times) // 2]").replace("range(repeats)", "range(repeats - warmup)"),
     ),
-    ("GP24", _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
+    (None, _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
     ("GP63", _timer().replace('if kind == "cuda":\n        torch.cuda.synchronize()\n    el', "")),
-    ("GP22+GP24", _timer(result="statistics.mean(times)")),
+    (None, _timer(result="statistics.mean(times)")),
     ("GP22+GP26", _timer(before="pass", after="pass", result="1000 * statistics.mean(times)")),
-    ("GP21+GP24", _timer(warm="pass", result="statistics.median(times)")),
+    (None, _timer(warm="pass", result="statistics.median(times)")),
     (
-        "GP21",
+        None,
         """
 def time_ms(fn, device, warmup=3, repeats=10):
     kind = torch.device(device).type
@@ -701,18 +701,18 @@ def _masked(mask):
 FAST_WRONG += [
     ("MH4", _fast(result="self.proj(y.transpose(1, 2).view(B, T, C))")),
     (
-        "GP54",
+        "MH4",
         _fast(
             split=_SPLIT + "; q, k, v = q.contiguous(), k.contiguous(), v.contiguous()",
             result="self.proj(y.transpose(1, 2).view(B, T, C))",
         ),
     ),
-    ("GP54", _fast(split="q, k, v = (p.view(B, self.h, T, C // self.h) for p in self.qkv(x).split(C, dim=2))")),
+    ("MH4", _fast(split="q, k, v = (p.view(B, self.h, T, C // self.h) for p in self.qkv(x).split(C, dim=2))")),
     ("SD1", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)")),
     ("SD1", _fast(call="F.scaled_dot_product_attention(q * math.sqrt(C // self.h), k, v, is_causal=True)")),
     ("SD4", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.h ** -0.5)")),
     ("SD6", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1) / math.sqrt(q.size(-1))")),
-    ("GP51", _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
+    (None, _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
     ("MU19", _fast(result="self.proj(y.detach().transpose(1, 2).reshape(B, T, C))")),
     ("MU19", _fast().replace("    def forward", "    @torch.no_grad()\n    def forward")),
     ("MK13", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=self.training)")),
@@ -723,7 +723,7 @@ FAST_WRONG += [
     ("MK8", _masked("torch.ones(T, T, dtype=torch.bool).tril(1)")),
     ("GP42", _masked("torch.ones(T, T, dtype=torch.bool).tril(), is_causal=True")),
     (
-        "GP43+SD1",
+        None,
         _fast(call="torch.softmax((q @ k.mT).masked_fill(torch.ones(T, T).triu(1) == 1, float('-inf')), dim=-1) @ v"),
     ),
 ]
@@ -762,7 +762,7 @@ WRONG["attention_bytes"] += [
 
 WRONG["attention_bytes"] += [
     (
-        "BY22",
+        None,
         """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
     if fused:
         n = t_q * d_head + t_q * 2 * t_k * d_head + t_q * d_head
@@ -786,7 +786,7 @@ WRONG["attention_bytes"] += [
 """,
     ),
     (
-        "BY21",
+        "BY1+BY6",
         """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
     q = out = t_q * d_head
     k = v = t_k * d_head
@@ -811,7 +811,7 @@ WRONG["attention_flops"] += [
 """,
     ),
     (
-        "GP65",
+        "GP17",
         """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
     scores = 2 * t_q * t_k * d_head
     mixing = 2 * t_q * t_k * d_head

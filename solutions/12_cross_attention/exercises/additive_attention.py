@@ -71,29 +71,15 @@ class additive_attention:
             patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
             patch(ENERGY, "torch.tanh(keys @ w_key) + torch.tanh(asked)"),
             patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
-            says="tanh was taken of one part alone, the query's or the keys', or of each by itself; add the two first, inside one tanh.",
+            patch(ENERGY, INSIDE, "energy @ v", "torch.tanh(energy @ v)"),
+            says="tanh was taken of one part alone, of each by itself, or of the finished score; it should be taken of their sum, before "
+            "the product with v.",
             why="""v · (tanh(k') + q') is v · tanh(k') + v · q'. What comes from the query is the same for all keys of a sentence, and
             softmax takes out what all its scores share: every query gets the same weights. A tanh of the query alone changes nothing
-            about that. A bracket that closes too early is enough.""",
-        ),
-        "AL2": mistake(
-            patch(INSIDE, "asked * (keys @ w_key)"),
-            says="Query and key were multiplied inside tanh; they should be added.",
-            why="As the name says, the two projections are added, and v makes one number of it. Products are the other family.",
-        ),
-        "AL3": mistake(
-            *(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
-            says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
-            why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus.",
+            about that. A bracket that closes too early is enough. tanh of the finished score, v · (…), is one number between −1 and 1,
+            and softmax of such scores never gets sharp: with three keys no weight exceeds 0.79.""",
         ),
         "AB1": (patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)")),
-        "AL10": mistake(
-            *(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
-            says="Another function than tanh was used, such as a ReLU or a sigmoid; the formula has tanh.",
-            why="""Bahdanau's score is v · tanh(…) (Bahdanau et al. 2015, appendix A.1.2), and a state of this network is a tanh. It keeps
-            each number between −1 and 1. A ReLU lets numbers grow without limit, and a sigmoid, which a gate uses, gives no number below
-            0. Both can be trained, but they do not give these numbers.""",
-        ),
         "AL13": mistake(
             *(
                 patch("(query @ w_query)[:, None]", "query @ w_query")
@@ -105,16 +91,5 @@ class additive_attention:
             why="""query @ w_query has the shape (B, d_a), keys @ w_key (B, T, d_a). Broadcasting lines axes up from the right,
             so B falls on T. Where the two differ torch raises; where they are equal nothing warns. A new axis in the middle,
             (B, 1, d_a), puts it right.""",
-        ),
-        "AL14": mistake(
-            patch(ENERGY, INSIDE, "energy @ v", "torch.tanh(energy @ v)"),
-            says="tanh was taken of the finished score; it should come before the product with v.",
-            why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
-            never gets sharp: with three keys no weight exceeds 0.79.""",
-        ),
-        "AL15": mistake(
-            patch(INSIDE, "keys @ w_key"),
-            says="The score leaves the query out: the weights depend on the keys alone.",
-            why="Some keys may be worth more whoever asks, but with that alone every step looks at the same place.",
         ),
     }

@@ -52,11 +52,6 @@ class luong_attention:
         "AL24": mistake(
             patch("query @ w", "query @ w.T"),
             patch("query @ w", "query", "keys @ asked", "keys @ w @ asked"),
-            says="w was used the wrong way round; write `query @ w`, or `keys @ w.T`.",
-            why="""w has the shape (d_q, d_h): a query fits its rows, a key its columns. `query @ w` makes each query as wide as a key,
-            and `keys @ w.T` each key as wide as a query. With a square w the other way round raises no error and gives other scores.""",
-        ),
-        "AL6": mistake(
             patch("query @ w", "query"),
             *(
                 patch(SCORES, scores)
@@ -66,9 +61,10 @@ class luong_attention:
                     "torch.bmm(keys, query.unsqueeze(2)).squeeze(2)",
                 )
             ),
-            says="w is not used: this is the plain dot product of query and keys.",
-            why="""Luong et al. call it the 'dot' score. It needs queries and keys of one width and of one meaning; the 'general'
-            score has w between them, which translates one into the other.""",
+            says="w was left out, or used the wrong way round; write `query @ w`, or `keys @ w.T`.",
+            why="""w has the shape (d_q, d_h): a query fits its rows, a key its columns. `query @ w` makes each query as wide as a key,
+            and `keys @ w.T` each key as wide as a query. With a square w the other way round raises no error and gives other scores.
+            Without w this is Luong's 'dot' score, a plain dot product: it needs queries and keys of one width and of one meaning.""",
         ),
         "AL16": mistake(
             patch(SCORES, f"torch.tanh({SCORES})"),

@@ -11,7 +11,7 @@ STEP = f"torch.tanh({INPUT} + {PAST} + b)"
 ZERO = "x.new_zeros(x.shape[0], w_h.shape[0])"
 KEEP = "states.append(state)"
 KEPT = f"state = {STEP}\n        {KEEP}"
-ALL, TURNS = "torch.stack(states, dim=1)", "range(x.shape[1])"
+TURNS = "range(x.shape[1])"
 WIDTH = 4  # of the states in the cases 'batch' and 'later token'
 
 
@@ -70,70 +70,39 @@ class rnn_states:
     )
 
     mistakes = {
-        "RN1": mistake(
-            patch(f" + {PAST}", ""),
-            patch(PAST, f"{ZERO} @ w_h"),
-            says="The previous state is left out: each token is read as if it were the first.",
-            why="""Without state @ w_h nothing is carried from token to token, and the last state knows the last word alone. The
-            recurrence is this one term.""",
-        ),
-        "RN2": mistake(
-            patch("torch.tanh", ""),
-            says="tanh is missing, so states can grow without limit.",
-            why="""Without tanh, what the first of 30 tokens left is multiplied by w_h 29 times, and may grow without limit. tanh keeps
-            each number between −1 and 1.""",
-        ),
-        "AL10": (patch("torch.tanh", "torch.sigmoid"), patch("torch.tanh", "torch.relu")),
         "AB1": patch(PAST, "state @ w_h.T"),
-        "RN6": mistake(
-            patch(ALL, "state"),
-            says="The last state alone was returned; the state after every token was asked for.",
-            why="The last state is the one vector that the first translators had. Attention looks back at all of them.",
-        ),
-        "RN7": mistake(
-            patch("dim=1", "dim=0"),
-            patch("torch.stack(states, dim=1)", "torch.stack(states).reshape(*x.shape[:2], -1)"),
-            says="The states were stacked along axis 0, token by token; batch comes first: `torch.stack(states, dim=1)`.",
-            why="""`torch.stack(states)` puts the new axis in front: (T, B, h). `nn.RNN` does the same unless `batch_first=True`. A
-            reshape to (B, T, h) does not put it right: it keeps the order in memory and only cuts it elsewhere, so an item's row holds
-            states of other items.""",
-        ),
-        "RN8": mistake(
-            patch(TURNS, f"reversed({TURNS})", ALL, "torch.stack(states[::-1], dim=1)"),
-            patch(TURNS, f"reversed({TURNS})"),
-            says="The sequence is read from its end.",
-            why="""That is the second half of a bidirectional network. Here the state after token t has read the tokens 0 to t and no
-            later one.""",
-        ),
         "RN9": mistake(
             patch(" + b", ""),
             patch(STEP, f"torch.tanh({INPUT} + {PAST} + (b if t else 0))"),
-            says="The bias b is left out, of every step or of the first one; each step adds it.",
-            why="""Where token and state are 0, the next state is tanh(b), not 0. A first step of its own, before the loop, easily forgets
-            a term; a state of zeros before it needs no such step.""",
+            patch(f" + {PAST}", ""),
+            patch(PAST, f"{ZERO} @ w_h"),
+            patch(PAST, "state"),
+            says="The past, its matrix w_h or the bias b was left out, of every step or of the first one; each step should add x_t w_x, "
+            "h w_h and b.",
+            why="""Without h w_h nothing is carried from token to token, and the last state knows the last word alone: the recurrence
+            is this one term. w_h decides what of the past is kept and where it goes; added as it is, the past can only pile up. Where
+            token and state are 0, the next state is tanh(b), not 0. A first step of its own, before the loop, easily forgets a term; a
+            state of zeros before it needs no such step.""",
         ),
         "RN10": mistake(
             patch(STEP, f"{INPUT} + torch.tanh({PAST} + b)"),
             patch(STEP, f"torch.tanh({INPUT}) + {PAST} + b"),
             patch(STEP, f"torch.tanh({INPUT}) + torch.tanh({PAST} + b)"),
             patch(STEP, f"torch.tanh({INPUT} + {PAST}) + b"),
-            says="tanh was taken of parts of the sum; it should be taken of all three terms together.",
-            why="Token, past and bias are added first, then bent together: tanh(x_t w_x + h w_h + b).",
+            patch("torch.tanh", ""),
+            patch("torch.tanh", "torch.sigmoid"),
+            patch("torch.tanh", "torch.relu"),
+            patch(KEPT, f"state = {INPUT} + {PAST} + b\n        states.append(torch.tanh(state))"),
+            patch(KEPT, f"state = {INPUT} + torch.tanh(state) @ w_h + b\n        {KEEP}"),
+            says="tanh is missing, replaced by another function, or taken elsewhere; each state should be tanh of all three terms.",
+            why="""Token, past and bias are added first, then bent together, once: tanh(x_t w_x + h w_h + b) is what comes back and what
+            the next token meets. tanh keeps each number between −1 and 1. Without it, or with a ReLU, what the first of 30 tokens left
+            is multiplied by w_h 29 times, and may grow without limit; a sigmoid, which a gate uses, gives no number below 0.""",
         ),
         "RN11": mistake(
             patch(KEPT, f"{KEEP}\n        state = {STEP}"),
             says="Each state was kept before its token was read: all of them are one step late, and the last token is lost.",
             why="Append after the update. The state at index t has read token t.",
-        ),
-        "RN12": mistake(
-            patch("states = []", "states = [state]"),
-            says="The state before the first token was returned as well: T + 1 states came, T were asked for.",
-            why="The zeros of the beginning serve the first step alone. The result holds one state for each token.",
-        ),
-        "RN13": mistake(
-            patch(ZERO, "x.new_ones(x.shape[0], w_h.shape[0])"),
-            says="The state before the first token was set to 1; it should be 0.",
-            why="Before anything has been read there is nothing to remember; the network starts from zeros.",
         ),
         "RN14": mistake(
             patch(PAST, "state.detach() @ w_h"),
@@ -141,16 +110,6 @@ class rnn_states:
             says="The previous state was taken out of the graph: no gradient reaches earlier tokens.",
             why="""The numbers are right, and the network cannot learn to remember: an error at token 9 never finds out what token 2
             should have left in the state.""",
-        ),
-        "RN15": mistake(
-            patch(PAST, "state"),
-            says="The previous state was added as it is: w_h is not used.",
-            why="w_h decides what of the past is kept and where it goes. Added as it is, the past can only pile up.",
-        ),
-        "RN16": mistake(
-            patch(f"{INPUT} + {PAST}", f"{INPUT} * ({PAST})"),
-            says="Token and past were multiplied; they should be added.",
-            why="The first state is 0, so the first product is 0 whatever the token is: nothing but the bias gets through.",
         ),
         "RN17": mistake(
             *(
@@ -161,40 +120,5 @@ class rnn_states:
             says="The loop ran over the items of the batch; it should run over the tokens, `x[:, t]`.",
             why="""x has the shape (B, T, d), and `for x_t in x` or `x[t]` goes along its first axis, the batch. Each state is then made
             of the same token of another sentence.""",
-        ),
-        "RN18": mistake(
-            *(patch(ALL, f"torch.cat(states{axis})") for axis in ("", ", dim=1")),
-            says="The states were joined by `cat`, which makes no new axis; `torch.stack(states, dim=1)` makes one for the tokens.",
-            why="""Each state is (B, h). `cat` joins them along an axis that they have, to (T·B, h) or (B, T·h); `stack` puts them side by
-            side along a new one: (B, T, h).""",
-        ),
-        "RN19": mistake(
-            patch(
-                ZERO,
-                "x.new_zeros(w_h.shape[0])",
-                f"for t in {TURNS}",
-                "for token in x.flatten(0, 1)",
-                INPUT,
-                "token @ w_x",
-                ALL,
-                "torch.stack(states).unflatten(0, x.shape[:2])",
-            ),
-            says="The state was carried from one item of the batch to the next; each item should start from 0.",
-            why="""The items of a batch are sequences of their own. If a loop goes over them, the state is set to 0 inside of it, before
-            the first token of each.""",
-        ),
-        "RN21": mistake(
-            patch(KEPT, f"state = {INPUT} + {PAST} + b\n        states.append(torch.tanh(state))"),
-            patch(KEPT, f"state = {INPUT} + torch.tanh(state) @ w_h + b\n        {KEEP}"),
-            says="tanh was taken of only one of two: of the states that came back, or of the state that is carried on. Both should be the "
-            "same state.",
-            why="""The state after token t is tanh(x_t w_x + h w_h + b): that is what the next token meets and what attention looks back
-            at later. Bend it once, before it is kept.""",
-        ),
-        "RN22": mistake(
-            patch(STEP, f"state + {STEP}"),
-            says="The new state was added to the old one; it should take its place.",
-            why="""The past enters through h w_h, inside tanh. Added as well, it piles up: after T tokens a number can be as large as T,
-            where tanh keeps it between −1 and 1.""",
         ),
     }

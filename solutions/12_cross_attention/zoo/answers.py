@@ -161,13 +161,13 @@ def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Ten
 WRONG = {
     "rnn_states": [
         (
-            "RN1",
+            "RN9",
             """def rnn_states(x, w_x, w_h, b):
     return torch.stack([torch.tanh(token @ w_x + b) for token in x.unbind(1)], dim=1)
 """,
         ),
         (
-            "RN2",
+            "RN10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -177,7 +177,7 @@ WRONG = {
 """,
         ),
         (
-            "AL10",
+            "RN10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -187,7 +187,7 @@ WRONG = {
 """,
         ),
         (
-            "AL10",
+            "RN10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for t in range(x.shape[1]):
@@ -207,7 +207,7 @@ WRONG = {
 """,
         ),
         (
-            "RN6",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     h = torch.zeros(x.shape[0], w_h.shape[0])
     for token in x.unbind(1):
@@ -216,7 +216,7 @@ WRONG = {
 """,
         ),
         (
-            "RN7",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -226,7 +226,7 @@ WRONG = {
 """,
         ),
         (
-            "RN8",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.flip(1).unbind(1):
@@ -266,7 +266,7 @@ WRONG = {
 """,
         ),
         (
-            "RN12",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     states = [torch.zeros(x.shape[0], w_h.shape[0])]
     for token in x.unbind(1):
@@ -275,7 +275,7 @@ WRONG = {
 """,
         ),
         (
-            "RN13",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.ones(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -295,7 +295,7 @@ WRONG = {
 """,
         ),
         (
-            "RN15",
+            "RN9",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -305,7 +305,7 @@ WRONG = {
 """,
         ),
         (
-            "RN16",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -315,7 +315,7 @@ WRONG = {
 """,
         ),
         (
-            "RN2+RN9",
+            "RN9+RN10",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -366,7 +366,7 @@ WRONG = {
 """,
         ),
         (
-            "RN18",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     B, T, d = x.shape
     h = torch.zeros(B, w_h.shape[0])
@@ -378,7 +378,7 @@ WRONG = {
 """,
         ),
         (
-            "RN18",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     B, T, d = x.shape
     h = torch.zeros(B, w_h.shape[0])
@@ -390,7 +390,7 @@ WRONG = {
 """,
         ),
         (
-            "RN19",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     B, T, d = x.shape
     out = []
@@ -419,7 +419,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "RN7",
+            None,
             """def rnn_states(x, w_x, w_h, b):
     batch, steps, _ = x.size()
     hidden = w_h.size(0)
@@ -476,7 +476,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL2",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     q, k = query @ w_query, keys @ w_key
     weights = torch.softmax(torch.tanh(q[:, None] * k) @ v, dim=-1)
@@ -484,7 +484,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL3",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     q, k = query @ w_query, keys @ w_key
     weights = torch.softmax(torch.tanh(q[:, None] + k).sum(dim=-1), dim=-1)
@@ -517,14 +517,14 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL9",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     weights = torch.sigmoid(torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v)
     return torch.einsum("bt,bth->bh", weights, keys), weights
 """,
         ),
         (
-            "AL10",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     energy = ((query @ w_query)[:, None] + keys @ w_key).clamp(min=0)
     weights = torch.softmax(energy @ v, dim=-1)
@@ -532,7 +532,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL11",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)
     weights = torch.softmax(energy @ v, dim=-1)
@@ -548,7 +548,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "AL14",
+            "AL1",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = ((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(torch.tanh(scores), dim=-1)
@@ -664,7 +664,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL9",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.log_softmax(scores, dim=-1)
@@ -672,7 +672,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL21",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -777,7 +777,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL6",
+            "AL24",
             """def luong_attention(query, keys, w):
     weights = torch.softmax(torch.einsum("bd,btd->bt", query, keys), -1)
     return torch.einsum("bt,bth->bh", weights, keys), weights
@@ -799,7 +799,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL11",
+            None,
             """def luong_attention(query, keys, w):
     weights = torch.softmax(torch.einsum("bq,qh,bth->bt", query, w, keys), -1)
     return (weights[..., None] * keys).mean(1), weights
@@ -845,7 +845,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AL21",
+            None,
             """def luong_attention(query, keys, w):
     scores = (query @ w)[:, None] @ keys.mT
     weights = torch.softmax(scores, dim=-1)
@@ -978,7 +978,7 @@ def luong_attention(query, keys, w):
 
 WRONG["rnn_states"] += [
     (
-        "RN21",
+        "RN10",
         """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
     h = torch.zeros(x.shape[0], w_h.shape[0])
     out = []
@@ -1002,7 +1002,7 @@ WRONG["rnn_states"] += [
 """,
     ),
     (
-        "RN22",
+        None,
         """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
     batch, steps, _ = x.shape
     h = torch.zeros(batch, w_h.shape[0], device=x.device)
@@ -1014,7 +1014,7 @@ WRONG["rnn_states"] += [
 """,
     ),
     (
-        "RN21",
+        "RN10",
         """def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
     batch, steps, _ = x.shape
     h = torch.zeros(batch, w_h.shape[0], device=x.device)
@@ -1041,7 +1041,7 @@ WRONG["luong_attention"] += [
 
 WRONG["additive_attention"] += [
     (
-        "AL25",
+        None,
         """def additive_attention(
     query: Tensor, keys: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -1056,7 +1056,7 @@ WRONG["additive_attention"] += [
 
 WRONG["rnn_states"] += [
     (
-        "AL10",
+        "RN10",
         """def rnn_states(x, w_x, w_h, b):
     read = torch.einsum("btd,dh->bth", x, w_x) + b
     h = torch.zeros_like(read[:, 0])

@@ -22,34 +22,12 @@ EXPS, WEIGHTS = (
 GRAD_V = "grad_v = weights.swapaxes(-1, -2) @ grad_output"
 GRAD_Q, GRAD_K = "grad_q = grad_scores @ k", "grad_k = grad_scores.swapaxes(-1, -2) @ q"
 RETURN = "return (grad_q, grad_k, grad_v)"
-BACKWARD = f"""{GRAD_V}
-    grad_weights = grad_output @ v.swapaxes(-1, -2)
-    mean = (grad_weights * weights).sum(axis=-1, keepdims=True)
-    grad_scores = weights * (grad_weights - mean)
-    {GRAD_Q} / root
-    {GRAD_K} / root
-    {RETURN}"""
 NO_ROOT = patch(f"{GRAD_Q} / root", GRAD_Q, f"{GRAD_K} / root", GRAD_K)
 FLAT_TOP = patch("scores.max(axis=-1, keepdims=True)", "scores.max(axis=-1)")
 FLAT_SUM = patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)")
 TURNED = patch("q @ k.swapaxes", "k @ q.swapaxes")
 GRAD_V_LAST = patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V}\n    {RETURN}")
 V_ROOT = "np.sqrt(v.shape[-1])"
-TURNED_ROUND = patch(
-    SCALED,
-    "k.T / root",
-    GRAD_V,
-    "grad_v = weights.T @ grad_output",
-    "grad_output @ v.swapaxes(-1, -2)",
-    "grad_output @ v.T",
-    GRAD_K,
-    "grad_k = grad_scores.T @ q",
-)
-
-
-def grad_v_of(name: str):
-    """grad_v formed last, with another array than the weights."""
-    return patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V.replace('weights', name)}\n    {RETURN}")
 
 
 def scores_with(scale: str):
@@ -68,21 +46,6 @@ def softmax_over(axis: int | None):
 def small_weights(*more: str):
     """The scale divides the weights and not the scores."""
     return patch(SCALED, "k.swapaxes(-1, -2)", WEIGHTS, f"{WEIGHTS}\n    weights = weights / root", *more)
-
-
-def differences(step: float, back: float):
-    """Slopes over a step of that size, all entries of a matrix at once, as loops over them give; back: the other end, −step or 0."""
-    return patch(
-        BACKWARD,
-        f"""grads = []
-    for x in (q, k, v):
-        rows, columns = x.shape[-2:]
-        each = np.eye(rows * columns).reshape(-1, *[1] * (x.ndim - 2), rows, columns)
-        outputs = [attention(*(x + step * each if y is x else y for y in (q, k, v)))[0] for step in ({step}, {back})]
-        slopes = ((outputs[0] - outputs[1]) * grad_output).sum(axis=(-2, -1)) / {step - back}
-        grads.append(np.moveaxis(slopes, 0, -1).reshape(x.shape))
-    return tuple(grads)""",
-    )
 
 
 @exercise(
@@ -148,6 +111,7 @@ class attention_backward:
 
     mistakes = {
         **MISTAKES,
+        "GB18": (*MISTAKES["GB18"], patch("weights * (grad_weights - mean)", "grad_weights")),
         "BW2": (NO_ROOT, patch(f"{GRAD_K} / root", GRAD_K), patch(f"{GRAD_Q} / root", GRAD_Q)),
         "TT9": (
             patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"),
@@ -161,6 +125,7 @@ class attention_backward:
         "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
         "SM5": patch(EXPS, "exps = np.exp(scores)"),
         "SM6": patch("scores.max(axis=-1, keepdims=True)", "scores.max()"),
+        "SD1": (scores_with(""), scores_with("") + NO_ROOT),
         "SD2": (patch("np.sqrt(q.shape[-1])", "q.shape[-1]"), scores_with(" / q.shape[-1]")),
         "SD5": (patch("root = np", "root = 1 / np"), scores_with(" * root")),
         "SD6": (scores_with("") + patch(GRAD_V, f"{GRAD_V} / root"), small_weights() + NO_ROOT, small_weights()),
@@ -177,26 +142,9 @@ class attention_backward:
             that of value j likewise, grad_v = weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many
             queries as keys, and then the numbers are wrong.""",
         ),
-        "GB8": (
-            patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
-            grad_v_of("grad_weights"),
-            grad_v_of("grad_scores"),
-        ),
         "GB10": (
             patch("(grad_q, grad_k", "(grad_k, grad_q"),
             *(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
-        ),
-        "GB11": (
-            patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
-            patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
-        ),
-        "GB12": mistake(
-            scores_with(""),
-            scores_with("") + NO_ROOT,
-            says="""The weights were computed without 1/√d_k; the scores should carry it as in the forward pass, and so should the
-            gradients of q and k.""",
-            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper, which
-            makes all three gradients wrong. The chain rule then brings the same factor along into grad_q and grad_k.""",
         ),
         "GB16": (*MISTAKES["GB16"].ways, FLAT_TOP),
         "GB24": mistake(
@@ -209,36 +157,8 @@ class attention_backward:
             grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
             queries as keys.""",
         ),
-        "GB25": mistake(
-            patch(GRAD_V, f"{GRAD_V} / root"),
-            says="grad_v was scaled by 1/√d_k; leave that out: only the scores carry the factor.",
-            why="""output = weights v has no factor besides the weights, and each query's weights sum to 1. The values together
-            receive all of grad_output; with d_k = 4 they would receive half of it.""",
-        ),
-        "GB26": patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-        "GB31": mistake(
-            patch("weights * (grad_weights - mean)", "grad_weights"),
-            says="The way back through softmax is missing: grad_weights was used where the gradient of the scores should be.",
-            why="""Between weights and scores stands the softmax: dS = W ⊙ (dW − weighted mean of the row). With the weights (½, ½) and
-            dW = (1, 0), dS is (¼, −¼); without that step the scores would both rise, or none of them, and grad_k does not cancel over
-            the keys.""",
-        ),
         "TT8": (
             patch(f"{GRAD_Q} / root", f"{GRAD_Q} / {V_ROOT}", f"{GRAD_K} / root", f"{GRAD_K} / {V_ROOT}"),
             patch("np.sqrt(q.shape[-1])", V_ROOT),
-        ),
-        "GB36": mistake(
-            TURNED_ROUND,
-            says="All axes were reversed, by `.T` or by a transpose without axes; exchange the last two, `swapaxes(-1, -2)`.",
-            why="""Of (B, T_k, d_k) `.T` makes (d_k, T_k, B). For matrices the two are the same, and with a batch or heads in front
-            the products fail, or mix up items.""",
-        ),
-        "GB27": patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
-        "GB28": mistake(
-            *(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
-            says="Finite differences came back, slopes over a step of fixed size; the derivative by its formula is asked for.",
-            why="""A step of 1e-5 in a query, with keys of 1e7, moves a score by 100/√d_k, and a slope over such a distance is not
-            the slope at this point: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. With a step short
-            enough for that, small gradients are lost in rounding. Besides, each entry takes one or two forward passes of its own.""",
         ),
     }

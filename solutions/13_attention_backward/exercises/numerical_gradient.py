@@ -144,28 +144,29 @@ class numerical_gradient:
         "ND2": mistake(
             patch("2 * step", "step"),
             patch(" / (2 * step)", ""),
-            says="The difference was divided by one step, or by nothing; divide it by the distance of the two points, 2 · step.",
-            why="""A gradient is a slope, the rise between two points divided by the whole way between them, and from x − h to x + h it is
-            2h. For x² at 1 the right slope is 2; divided by h it is 4. The rise alone goes to 0 with the step; the slope does not.""",
-        ),
-        "ND3": mistake(
             patch("/ (2 * step)", "/ 2 * step"),
-            says="`a / 2 * step` divided by 2 and then multiplied by the step; write `a / (2 * step)`.",
-            why="""Python evaluates products and quotients from left to right. With a step of 1e-5 the result is too small by a
-            factor of 1e-10, which looks like a gradient of 0.""",
-        ),
-        "ND5": mistake(
-            patch("f(up) - f(down)", "f(down) - f(up)"),
-            says="The sign was reversed; it should be f at the higher point minus f at the lower one.",
-            why="A positive slope means that f grows as the entry grows. For x² at 3 the result should be 6; reversed it is −6.",
+            says="The difference was divided by one step, by nothing, or by 2 and then multiplied by the step; divide it by the distance "
+            "of the two points, `(2 * step)`.",
+            why="""A gradient is a slope, the rise between two points divided by the whole way between them, and from x − h to x + h it is
+            2h. For x² at 1 the right slope is 2; divided by h it is 4. The rise alone goes to 0 with the step; the slope does not.
+            Python reads `a / 2 * step` from left to right: with a step of 1e-5 that looks like a gradient of 0.""",
         ),
         "ND6": mistake(
             patch(COPIES, "up = down = x.copy()"),
             patch(COPIES, "up, down = (x, x)"),
             patch(COPIES, "up = down = x"),
-            says="`up` and `down` are the same array, so what is added is subtracted again and every difference is 0; copy x for each.",
-            why="""Assignment gives an array a second name and makes no second array. Each of the two points needs a copy of its own,
-            `x.copy()`.""",
+            patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
+            again(
+                MOVED,
+                "moved[at] += step",
+                "above = f(moved.copy())",
+                "moved[at] -= 2 * step",
+                "grad[at] = (above - f(moved.copy())) / (2 * step)",
+            ),
+            says="The two points are one array, or entries that were moved earlier stay moved; copy x for each point, anew for each entry.",
+            why="""Assignment gives an array a second name and makes no second array: what is added is subtracted again, and every
+            difference is 0. Where x was copied before the loop, the first entry is still a step away at the second one, and the
+            difference holds the slopes of both. Copy inside the loop, `x.copy()`, so that each entry starts from the unmoved x.""",
         ),
         "ND8": mistake(
             reused("moved", "moved = x.copy()\n    "),
@@ -202,19 +203,6 @@ class numerical_gradient:
             one, since both are one array, and returns the old value. A function that works in place leaves its changes for the next call,
             and for the caller where the array is x itself. Besides, x + h − 2h + h is not always x in floating point.""",
         ),
-        "ND9": mistake(
-            patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
-            again(
-                MOVED,
-                "moved[at] += step",
-                "above = f(moved.copy())",
-                "moved[at] -= 2 * step",
-                "grad[at] = (above - f(moved.copy())) / (2 * step)",
-            ),
-            says="The copies were made once, before the loop, so entries that were moved earlier stay moved; copy x for each entry.",
-            why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry should
-            start from the unmoved x: copy inside the loop.""",
-        ),
         "ND11": mistake(
             patch("grad = ", "step = 1e-05\n    grad = "),
             patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
@@ -236,18 +224,6 @@ class numerical_gradient:
             why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the central
             difference, (f(x + h) − f(x − h)) / 2h, is 3.25; with a fixed 1e-5 it stays 3, and with half a step each way it is 3.0625. A
             step relative to the entry is common in libraries, where the caller gives none; at an entry of 0 it is 0, and 0 / 0 is NaN.""",
-        ),
-        "ND12": mistake(
-            patch(COPIES, "up, down = (x.astype(np.float32), x.astype(np.float32))"),
-            patch("grad = ", "x = np.asarray(x, dtype=np.float32)\n    grad = "),
-            says="f was given float32; the difference of two close numbers needs float64.",
-            why="""float32 keeps about seven digits. With a step of 1e-5 two values of f near 1 agree in the first five, so two
-            digits of the slope are left at best; in float64 about ten are.""",
-        ),
-        "ND13": mistake(
-            patch("return grad", "return grad.ravel()"),
-            says="The gradient came back as one long row; it should have the shape of x.",
-            why="Each entry of a gradient belongs to one entry of x: in training, the gradient is subtracted from x entry by entry.",
         ),
         "ND14": mistake(
             patch("np.ndindex(x.shape)", "range(len(x))"),
@@ -284,10 +260,5 @@ class numerical_gradient:
             why="""`np.copy` keeps the order in memory, so the copy of a transposed array is not contiguous either. Writing to
             `up.ravel()[n]` then changes an array that is never used, and the gradient is 0. `up[at]` with a full index, or
             `up.flat[n]`, always writes into `up`.""",
-        ),
-        "ND16": mistake(
-            patch(BODY, "grad[at] = (f(x[at] + step) - f(x[at] - step)) / (2 * step)"),
-            says="f was given one number; give it an array of the shape of x.",
-            why="f looks at all of x. One entry of it moves, and the others stay as they are.",
         ),
     }

@@ -13,7 +13,6 @@ from ..probes_claims import CLAIMS
 PART = "positions"
 NAMES = {"attention": "qkv", "linear": "xwb", "product": "xy"}
 SHAPE, FAR = "given.shape != x.shape", "not (np.abs(given - true) <= 0.0001 * (1 + np.abs(true).max())).all()"
-BLAME = "wrong.append(i)"
 
 
 def _kind(claim: str) -> str:
@@ -232,19 +231,5 @@ class wrong_gradients:
             why="""In a sum an entry that is too large and one that is too small cancel, and a single wrong entry drowns in a norm or a
             mean. A single direction hardly feels an entry in which it is small. And a gradient may be wrong in a single place, such as
             the last row.""",
-        ),
-        "WG8": mistake(
-            patch(BLAME, "return [i]"),
-            patch("enumerate(inputs)", "enumerate(inputs[:1])"),
-            patch("enumerate(inputs)", "enumerate(inputs[:2])"),
-            says="""Some gradient was not looked at, since the search stopped at the first wrong one or left inputs out; all wrong
-            positions are asked for.""",
-            why="""backward returns one gradient for each input, in their order, and any of them may be wrong: a forgotten factor spoils
-            the gradients of q and of k.""",
-        ),
-        "WG9": mistake(
-            patch(BLAME, "wrong.append(i + 1)"),
-            says="Positions were counted from 1; they count from 0.",
-            why="inputs[0] is the first input.",
         ),
     }

@@ -238,7 +238,6 @@ class tiled_attention_backward:
             why="""A query is moved by every key that it sees, and a key and its value by every query that sees them. After the last tile
             only that tile's share is left.""",
         ),
-        "GB11": patch(GRAD_SCORES, f"{GRAD_SCORES} / root"),
         "FB8": mistake(
             delta("(output * output).sum(dim=-1)"),
             delta("(grad_output * grad_output).sum(dim=-1)"),
@@ -250,7 +249,6 @@ class tiled_attention_backward:
             gradient (3, 0) it is 3. One of the two alone, or taken twice, gives another number, and an average over the features is d_v
             times too small.""",
         ),
-        "GB21": patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
         "GB10": (
             patch(RETURN, "return (grad_k, grad_q, grad_v)"),
             patch(RETURN, "return (grad_v, grad_k, grad_q)"),
@@ -260,11 +258,6 @@ class tiled_attention_backward:
             patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at][..., None, :])"),
             patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at].unsqueeze(-2))"),
         ),
-        "GB8": (
-            patch(GRAD_V, "grad_v[..., to, :] += scores.mT @ g_tile"),
-            patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
-            patch(GRAD_V, GRAD_V.replace("weights.mT", "(grad_scores / root).mT")),
-        ),
         "GB18": (
             NO_WEIGHTS,
             NO_WEIGHTS + NO_SKIP,
@@ -272,6 +265,7 @@ class tiled_attention_backward:
                 patch(GRAD_SCORES, "grad_scores = weights * grad_weights - delta[..., at, None]") + more
                 for more in (patch(), NO_SKIP)
             ),
+            patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
         ),
         "TI2": (
             *MASK_MISTAKES["TI2"],
@@ -279,12 +273,5 @@ class tiled_attention_backward:
                 "for top in range(0, t_q, block_size):",
                 "for top in range(0, t_q // block_size * block_size, block_size):",
             ),
-        ),
-        "GB26": patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-        "GB27": patch(
-            "g_tile = (q[..., at, :], grad_output[..., at, :])",
-            "g_tile = (q[..., at, :], torch.ones_like(grad_output[..., at, :]))",
-            DELTA,
-            "delta = output.sum(dim=-1)",
         ),
     }

@@ -92,7 +92,6 @@ class cache_bytes:
             why="""A function that is called cache_bytes gives bytes; the code that prints them chooses the unit. Widths of numbers are
             given in bits (float16), but bytes_per_number is in bytes already.""",
         ),
-        "GP16": patch("* d_head", "* num_kv_heads * d_head"),
         "CB13": mistake(
             patch("2 * num_layers", "num_layers", "t * batch", "t * (batch + 1)"),
             patch("2 * num_layers", "num_layers", "batch * bytes_per_number", "batch * (bytes_per_number + 1)"),

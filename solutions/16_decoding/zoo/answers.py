@@ -31,7 +31,7 @@ WRONG = {
         ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
         ("CB1", _BYTES.replace("= 2 * num", "= 3 * num")),
         ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
-        ("GP16", _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
+        (None, _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
         (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
         (None, _BYTES.replace("batch=1", "batch=8")),
         (None, _BYTES.replace("d_head\n", "(d_head + num_kv_heads)\n")),

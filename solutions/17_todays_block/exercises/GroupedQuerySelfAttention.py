@@ -277,7 +277,6 @@ class GroupedQuerySelfAttention:
         "SD3": scaled("x.shape[-1] ** -0.5"),
         "SD4": scaled("self.num_heads ** -0.5"),
         "SD5": scaled("self.d_head ** 0.5"),
-        "GP51": patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
         "MH1": patch(
             HEADS,
             HEADS.replace(

@@ -445,7 +445,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("SD3", _BY_HAND.replace("self.d ** -0.5", "C ** -0.5")),
     ("SD4", _BY_HAND.replace("self.d ** -0.5", "self.H ** -0.5")),
     ("SD5", _BY_HAND.replace("self.d ** -0.5", "self.d ** 0.5")),
-    ("GP51", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
+    (None, _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
     (
         "MH1",
         _BY_HAND.replace("view(B, T, self.H, self.d).transpose(1, 2)", "view(B, self.H, T, self.d)").replace(

@@ -104,7 +104,7 @@ TEXTS = (
     ),
     MistakeText(
         "PO3",
-        "An argument (base, eps, clip, bytes_per_number) has no effect: a number stands in its place, or it is not handed on.",
+        "An argument (base, eps, clip, bytes_per_number) has no effect: a number stands in its place, or it is left out.",
         "The number is the argument's default or a usual value, so that the slip shows only where somebody asks for another one: "
         "models for long texts raise the base of their frequencies, to 500000 for example, LayerNorm has an eps of 1e-5 in GPT-2 and "
         "of 1e-6 or 1e-12 elsewhere, and the same attention runs in numbers of 4 bytes, 2 or 1.\n\n"

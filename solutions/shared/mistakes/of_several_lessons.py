@@ -330,38 +330,14 @@ TEXTS = (
     ),
     MistakeText(
         "GB18",
-        "The weights should multiply the whole difference, once: weights ⊙ (grad_weights − the row's weighted mean).",
+        "A factor or a sign is wrong in the way back through softmax, or all of it is missing; it should be weights ⊙ (grad_weights − "
+        "the row's weighted mean).",
         "Multiplied out it is weights · grad_weights − weights · mean: each term has one factor of the weights. Without the factor in "
-        "front, a key of weight 0 still gets a gradient, although moving its score a little changes nothing. If only grad_weights is "
-        "multiplied, each of n keys loses all of the mean, not its share, and the row sums to (1 − n) times the mean, not to 0.\n\n"
+        "front, a key of weight 0 still gets a gradient, although moving its score a little changes nothing. A score that rises takes "
+        "from all other weights of its row: hence the minus sign before the mean. With both signs reversed each score gets the opposite "
+        "of its gradient.\n\n"
         "Take weights [0.5, 0.5] and grad_weights [1, 0]. The mean is 0.5 and the result [0.25, −0.25]. Without any factor it is "
-        "[0.5, −0.5], with the factor at grad_weights alone [0, −0.5], and with a second one at the mean [0.375, −0.125].",
-    ),
-    MistakeText(
-        "GB21",
-        "The sign between grad_weights and the row's weighted mean is wrong; it should be weights ⊙ (grad_weights − mean).",
-        "A score that rises takes from all other weights of its row: hence the minus sign before the mean. With a plus sign the row "
-        "sums to twice the mean, not to 0. With both signs reversed, mean − grad_weights, each score gets the opposite of its "
-        "gradient, and a step of descent climbs.\n\n"
-        "Take weights [0.5, 0.5] and grad_weights [1, 0]. The mean is 0.5 and the result [0.25, −0.25]. With a plus sign it is [0.75, "
-        "0.25], and reversed [−0.25, 0.25].",
-    ),
-    MistakeText(
-        "GB11",
-        "The scale of the backward pass is not that of the forward pass: it should divide by √d_k once, not twice, and not multiply.",
-        "scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along: in grad_scores, "
-        "or in grad_q and grad_k, not in both. Divided twice, or by d_k in place of its root, both gradients are too small by √d_k. "
-        "Multiplied, they are too large by d_k. grad_v is right all the while.\n\n"
-        "Take d_k = 4, the keys [4, 0, 0, 0] and [0, 0, 0, 0], and grad_scores = [0.25, −0.25] without the scale. The first entry of "
-        "q's gradient is 0.25 · 4 / 2 = 0.5. Divided twice it is 0.25, and multiplied 2.",
-    ),
-    MistakeText(
-        "GB8",
-        "grad_v was formed with the scores or with a gradient; form it with the weights, of which the output is made.",
-        "output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1. The gradients "
-        "of weights and scores go on to q and k, not to v.\n\n"
-        "Take one query with the weights [0.75, 0.25] and grad_output [4]. The two values get 3 and 1, together what the output "
-        "received. Formed with the scores [ln 3, 0], they get 4.394 and 0.",
+        "[0.5, −0.5], with the factor at grad_weights alone [0, −0.5], and with a plus sign [0.75, 0.25].",
     ),
     MistakeText(
         "GB10",
@@ -369,20 +345,6 @@ TEXTS = (
         "Callers unpack by position. The gradient of q has the shape of q, and so on; where sizes agree, an array is updated with "
         "another's gradient, without an error.\n\n"
         "Take 3 queries and 3 keys of width 4: grad_q and grad_k are both (3, 4), and only the numbers tell them apart.",
-    ),
-    MistakeText(
-        "GB26",
-        "The sign of all three gradients was reversed; return them without the minus.",
-        "A gradient says how the result grows as an input grows. The minus sign of gradient descent is in the step that uses it.\n\n"
-        "Take one key: the output is its value, so grad_v is the sum of grad_output over the queries. With grad_output 1 and 2 it is "
-        "3, not −3.",
-    ),
-    MistakeText(
-        "GB27",
-        "grad_output is never used: these are the gradients for ones in its place; start from grad_output.",
-        "Ones are the gradient of a plain sum of the outputs. Any other loss has a gradient of its own for each number of the output, "
-        "and the chain rule starts from that.\n\n"
-        "Take one key and two queries with grad_output 5 and −2. grad_v is 3; with ones it is 2.",
     ),
     MistakeText(
         "GH2",
@@ -446,11 +408,6 @@ TEXTS = (
         "Every factor is whole, and a float is exact up to 2⁵³ only.",
     ),
     MistakeText(
-        "GP16",
-        "The heads were counted twice: d_head is the width of one head, not of the model.",
-        "d_model is num_heads · d_head. With the heads already in the product, the width is d_head.",
-    ),
-    MistakeText(
         "CM50",
         "The logits of the first position were used; take those of the last, which knows the whole context.",
         "Position t predicts the token after t. Only the last one predicts a token that is not there yet.",
@@ -491,11 +448,6 @@ TEXTS = (
         "A mean lost its axis, so that it lines up with the features: keep the axis with `keepdim=True`.",
         "The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error, but "
         "where the lengths happen to fit, a wrong result without any warning.",
-    ),
-    MistakeText(
-        "GP51",
-        "The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
-        "Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
     ),
     MistakeText(
         "CM21",
