@@ -141,7 +141,6 @@ class next_token_loss:
 
             log_softmax subtracts the maximum first and never makes the weight; `F.cross_entropy` uses it.""",
         ),
-        "MU19": (patch(CALL, f"{CALL}.detach()"), patch(LOGITS, f"{LOGITS}.detach()"), patch(CALL, f"{CALL}.item()")),
         "NL12": mistake(
             patch(TARGETS, f"{TARGETS}, ignore_index=0"),
             says="Token 0 was left out as if it were padding; it should count like every other token.",

@@ -242,10 +242,6 @@ class FastCausalMultiHeadAttention:
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
         "GP51": (DIVIDED,),
-        "MU19": (
-            patch("self.proj(merged)", "self.proj(merged.detach())"),
-            patch("self.proj(merged)", "self.proj(merged).detach()"),
-        ),
         "GP54": mistake(
             patch("4).unbind", "4).contiguous().unbind", "reshape", "view"),
             says="`view` needs numbers that lie in order in memory; after `transpose` or `chunk` they do not.",
