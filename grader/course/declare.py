@@ -13,7 +13,7 @@
 
         mistakes = {
             "MK1": patch("torch.ones", "~torch.ones"),                          # its text is in the catalogue
-            "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""), says="…", why="…"),   # the text is here
+            "MA27": mistake(patch("t_k - t_q", "t_q - t_k"), says="…", why="…"),   # the text is here
         }
         hints = ("a question?", "where to look.", "code with a ____")
 

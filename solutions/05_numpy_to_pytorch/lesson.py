@@ -731,10 +731,8 @@ figures.numpy_to_pytorch.rounding(offsets, errors, spacing)
 # - attention_torch NT9: Which dtype went in, which came out, and which line changed it?
 # - linear_from_numpy PJ1: Which shape does the documentation give for the weight of nn.Linear(3, 2)?
 # - linear_from_numpy NT2: If I set w[0, 0] = 100 after the call, what does your layer give?
-# - linear_from_numpy NT29: What would it mean to differentiate the line that fills the weight?
 # - SelfAttention PJ2: What does your module answer to an x of zeros?
-# - SelfAttention NT19: Where does the list of parameters come from?
-# - SelfAttention NT22: If forward runs twice on the same x, which weights does each run use?
+# - SelfAttention SD3: Which vectors meet in a dot product, and how many numbers has each?
 # - parameters_without_gradient PG1: What is the sum of a softmax's weights, and how does it change with the scores?
 # - parameters_without_gradient PG3: What is the derivative of `round`, and does autograd say None?
 # - parameters_without_gradient PG18: If x requires a gradient, where does `backward()` leave one?

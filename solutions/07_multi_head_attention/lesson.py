@@ -565,7 +565,6 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
 # - merge_heads MH4: What does `is_contiguous()` say before and after your transpose?
 # - MultiHeadAttention SD3: Over how many products does one score of one head sum?
 # - MultiHeadAttention MK1: Print one row of your mask and read it aloud. Which tokens may this query see?
-# - MultiHeadAttention MU9: Without `w_v`, on which numbers of the token could head 0's values depend?
 # - copy_torch_weights MU33: `nn.Linear` computes x @ weight.T. In which of the two orders are the rows of `in_proj_weight` stored?
 # - copy_torch_weights MU37: Train one of the two modules for a step. Which of them changed?
 #

@@ -661,8 +661,8 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # - shift_matrix SH2: How long is (sin p, cos p), and how long is what your block makes of it?
 # - apply_rope RO1: Which number is turned together with x[0]?
 # - apply_rope RO3: How long is (1, 1), and how long is it after your rotation?
-# - alibi_bias PO20: Should a key far away get a larger or a smaller score?
-# - alibi_bias PO22: How far away is the key one place to the right?
+# - alibi_bias PO21: With 8 heads, which slope has head 0, and which has head 7?
+# - alibi_bias PO23: How far away is the key one place to the right?
 #
 # ## To discuss
 #

@@ -20,9 +20,9 @@ def _grown(d: str, made: str) -> Iterator[Patch]:
         yield in_float32 + patch(f"base ** (-two_i / {d})", power)
 
 
-def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> dict[str, tuple[Patch, ...]]:
-    """Mistakes by id. d: what the solution calls the width; made: how it makes `two_i`; positions: what multiplies the frequencies."""
-    exponent, angles = f"-two_i / {d}", f"{positions} * frequencies"
+def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
+    """Mistakes by id. d: what the solution calls the width; made: how it makes `two_i`."""
+    exponent = f"-two_i / {d}"
     frequencies = f"base ** ({exponent})"
     return {
         "PE1": (patch("-two_i", "-2 * two_i"),),
@@ -30,12 +30,6 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
             patch(frequencies, f"torch.exp({i} * (-math.log(base) / {d} // 2))") for i in ("two_i / 2", "two_i")
         ),
         "PO3": patch("= base", "= 10000.0"),
-        "PO5": mistake(
-            patch(angles, f"torch.deg2rad({angles})"),
-            says="The angle was converted between degrees and radians; use it as it is, in radians.",
-            why="""`torch.sin` and `torch.cos` take radians; position times frequency is in radians. Converting changes each angle by
-            a factor of 57.3.""",
-        ),
         "PO6": mistake(
             patch(exponent, f"-(two_i / 2) / {d}"),
             says="The factor 2 is missing from the exponent: with i counting pairs, it should be 2i/d.",
@@ -49,13 +43,6 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
             why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighboring positions
             then look unrelated. The position is divided by that power.""",
         ),
-        "PO15": mistake(
-            patch(frequencies, "torch.ones_like(two_i)"),
-            says="All pairs were given the same frequency, or all heads the same slope; each should have its own, by its index.",
-            why="""Pair i turns by base^(−2i/d) per position. With one frequency the angle comes round again after 2π positions, so
-            near and far positions look alike; the slow pairs tell far positions apart. Head h of ALiBi has the slope 2^(−8(h +
-            1)/num_heads): a steep one reads the neighbors, a flat one the whole text. With one slope all heads look equally far.""",
-        ),
         "PO18": mistake(
             patch(exponent, f"-two_i / ({d} - 2)"),
             patch(exponent, f"-two_i / max({d} - 2, 1)"),
@@ -64,14 +51,5 @@ def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> di
             why="""Divided by d/2 − 1, the exponents reach 1 and the slowest pair turns by exactly 1/base a step. Some libraries do
             so, and such a model trains as well. The paper's exponent 2i/d stops one step short of 1, and with a single pair
             nothing divides by 0.""",
-        ),
-        "PO36": mistake(
-            patch(exponent, f"-two_i // {d}"),
-            patch(f", {made}", "", exponent, f"-two_i // {d}"),
-            says="An exponent was rounded to a whole number by `//`; divide with `/`.",
-            why="""The exponents −2i/d of the frequencies lie between −1 and 0. Rounded down, all but the first are −1: one pair
-            turns by a full step and every other by 1/base, hardly at all. Without the minus all of them are 0. Of ALiBi's slopes with
-            3 heads the exponents are −2⅔, −5⅓ and −8, and rounding makes −3, −6 and −8 of them; for 1, 2, 4 and 8 heads nothing shows
-            it.""",
         ),
     }

@@ -138,10 +138,6 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
                 for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
             ),
         ),
-        "MU19": (
-            patch("query @", "query.detach() @"),
-            patch("(context, weights)", "(context.detach(), weights.detach())"),
-        ),
         "AB19": patch("(context, weights)", "(context, scores)"),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),

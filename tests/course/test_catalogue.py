@@ -27,7 +27,7 @@ IDS = (
     + [f"PE{i}" for i in range(1, 5)]
     + [f"RO{i}" for i in range(1, 4)]
     + [f"MH{i}" for i in range(1, 6)]
-    + ["MU1", "MU2", "MU4", "MU19", "MU25", "MU31", "CM7", "CM9", "PO2", "PO3"]
+    + ["MU1", "MU2", "MU4", "MU25", "MU31", "CM7", "CM9", "PO2", "PO3"]
     + [f"BW{i}" for i in range(1, 4)]
     + [f"DT{i}" for i in range(1, 6)]
     + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"]
@@ -214,7 +214,6 @@ def given(id: str) -> dict:
         "KV2": {"cache_k": tensor(1, 2, 3, 4)},
         "BW3": {"scores": tensor(2, 3).requires_grad_()},
         "MU2": {"w_o": lambda x: 4 * x},
-        "MU19": {"x": tensor(3).requires_grad_()},
         "MU25": {"weights": tensor(3, 5)},
         "PO3": {"base": 100.0},
         "DT3": {"self": nn.Module()},

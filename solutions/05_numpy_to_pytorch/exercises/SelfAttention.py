@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, patch
 
 from ...shared.library import after_earlier_calls, batch_independence, rows_sum_to_1
 from ..shared import EXTREMES, attention_mistakes
@@ -141,30 +141,6 @@ class SelfAttention:
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
         "AB3": patch("self.w_k(x)", "self.w_q(x)"),
-        "NT18": patch("self.w_v(x)", "x"),
-        "NT19": patch("super().__init__()\n        ", ""),
-        "NT20": mistake(
-            patch(
-                "w_q = nn.Linear(d_model, d_k",
-                "w_q = nn.Linear(d_k, d_model",
-                "w_k = nn.Linear(d_model, d_k",
-                "w_k = nn.Linear(d_k, d_model",
-                "w_v = nn.Linear(d_model, d_v",
-                "w_v = nn.Linear(d_v, d_model",
-            ),
-            says="The two sizes of the layers were exchanged; `nn.Linear(d_in, d_out)` takes the input's width first.",
-            why="The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model.",
-        ),
-        "NT21": mistake(
-            patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
-            says="w_v was given the width of the keys; it should have its own, d_v.",
-            why="Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free.",
-        ),
-        "NT22": mistake(
-            each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
-            says="New layers were made in forward, so the module's own weights are never used; make them once, in `__init__`.",
-            why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`.",
-        ),
         "MU25": tuple(
             patch("output =", f"weights = nn.functional.dropout(weights, {rate})\n        output =")
             for rate in ("0.1, self.training", "0.2, self.training", "0.5, self.training", "0.1")

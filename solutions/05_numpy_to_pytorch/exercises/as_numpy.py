@@ -10,7 +10,6 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from .. import readings
 
 CONVERT = "if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()"
-LEAVE = patch("return tensor.numpy()", "return tensor")
 UNCONVERTED = patch(f"{CONVERT}\n    ", "")
 
 
@@ -106,13 +105,6 @@ class as_numpy:
             says="`cpu()` is missing: the tensor stays on its device, but NumPy reads the computer's own memory.",
             why="""On a laptop without a GPU nothing shows it. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device
             type tensor to numpy'. `cpu()` costs nothing where the tensor is there already.""",
-        ),
-        "NT14": mistake(
-            LEAVE,
-            LEAVE + UNCONVERTED,
-            patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    return tensor.numpy()", "return tensor"),
-            says="A tensor came back; a NumPy array is asked for.",
-            why="`detach()` and `cpu()` return tensors; `numpy()` makes the array.",
         ),
         "NT15": mistake(
             patch("tensor.detach()", "tensor.requires_grad_(False)"),

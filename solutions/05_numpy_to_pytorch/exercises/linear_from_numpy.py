@@ -96,22 +96,4 @@ class linear_from_numpy:
             says="The weight kept NumPy's type; the layer should be float32.",
             why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'.",
         ),
-        "NT5": mistake(
-            patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
-            says="w was never copied: the layer still has its random initial weight; copy w into it.",
-            why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it.",
-        ),
-        "NT28": mistake(
-            *(assigned(weight) for weight in ("torch.tensor(w.T).float()", "torch.tensor(w.T)", "w.T.copy()")),
-            says="A plain tensor or array was assigned to the layer's weight; wrap it in `nn.Parameter`, or copy it into the weight.",
-            why="""A module keeps a list of its parameters, and the name of one is reserved for a parameter. Assigning a plain
-            tensor or an array to it raises 'cannot assign … as parameter'.""",
-        ),
-        "NT29": mistake(
-            patch(f"with torch.no_grad():\n        {COPY}", COPY),
-            patch(f"with torch.no_grad():\n        {COPY}", "layer.weight[:] = torch.tensor(w.T)"),
-            says="The weight was overwritten while autograd was watching; write into it inside `torch.no_grad()`.",
-            why="""The graph notes which tensor was computed from which; a leaf is one that was not computed, such as a
-            parameter. A change in place that autograd notes would make it computed, so torch refuses. A first value needs no graph.""",
-        ),
     }

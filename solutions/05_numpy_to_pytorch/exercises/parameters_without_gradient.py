@@ -201,15 +201,6 @@ class parameters_without_gradient:
             says="Only `requires_grad` was looked at; a cut path leaves it True, and no gradient comes back all the same.",
             why="`requires_grad` says that somebody wants a gradient. Whether one arrives depends on the path to the result.",
         ),
-        "PG5": mistake(
-            patch(END, "return silent & set(trainable)"),
-            patch("silent = set(parameters)", "silent = set(trainable)"),
-            patch(END, "return {name for name in silent if name.endswith('weight')}"),
-            says="""Not all parameters were looked at: frozen ones, or all that are no weights, were left out; each that gets
-            no gradient belongs to the set.""",
-            why="""A parameter with requires_grad=False stays what it is, and it is often frozen by mistake. Biases are
-            parameters, too: `named_parameters` has them all.""",
-        ),
         "PG6": mistake(
             patch(
                 COPY, "copied = module", GRADS, "loss.backward()\n        grads = [p.grad for p in trainable.values()]"
@@ -233,11 +224,6 @@ class parameters_without_gradient:
             why="""Where x requires a gradient, `backward()` goes on to it and adds to its `.grad`, too. Only the
             parameters' gradients are asked for. What x needs, `x.detach()` may have.""",
         ),
-        "PG11": mistake(
-            patch(END, "return set(parameters) - silent"),
-            says="The parameters that do get a gradient came back; those without are asked for.",
-            why="An empty set means that all is well.",
-        ),
         "PG12": mistake(
             patch(
                 FIRST, "output = torch.cat([one.flatten() for one in output]) if isinstance(output, tuple) else output"
@@ -245,13 +231,6 @@ class parameters_without_gradient:
             patch(FIRST, "output = output[-1] if isinstance(output, tuple) else output"),
             says="All entries of the tuple went into the loss, or the last one; the first one is the result.",
             why="Attention returns its weights beside its result. What reaches the weights alone trains nothing, since no loss uses them.",
-        ),
-        "PG13": mistake(
-            patch(ARRIVED, "grad is not None and (grad.abs() > 1e-06).any()"),
-            patch(ARRIVED, "grad is not None and not torch.allclose(grad, torch.zeros_like(grad), atol=1e-06)"),
-            patch(ARRIVED, "grad is not None and grad.norm() > 1e-07"),
-            says="Small gradients were taken for none; a gradient that is cut is exactly 0, or None.",
-            why="How large a gradient is depends on the scale of loss and weights. With several random losses no tolerance is needed.",
         ),
         "PG14": mistake(
             patch(ARRIVED, "grad is not None and grad.all()"),
@@ -263,11 +242,6 @@ class parameters_without_gradient:
             says="Where the whole result was cut off, `backward` raised an error; then every parameter is in the set.",
             why="""A result that does not require grad has no graph at all, and torch refuses to walk back from it. Ask
             `output.requires_grad` first.""",
-        ),
-        "PG16": mistake(
-            patch(END, "return {name.rpartition('.')[0] or name for name in silent}"),
-            says="Names of layers came back; the names of parameters are asked for, 'w_q.weight' and not 'w_q'.",
-            why="`named_parameters` gives the names. A layer's weight may be cut off while its bias is not.",
         ),
         # As many first tries are: x as it came, no word on a result without a graph, and a third.
         "PG1+PG15+PG18": (

@@ -118,7 +118,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT28",
+        None,
         """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
@@ -127,7 +127,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT29",
+        None,
         """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
@@ -155,7 +155,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        "NT5",
+        None,
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
@@ -284,7 +284,7 @@ _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
     (
-        "NT31",
+        None,
         """
 def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     scores = q @ torch.tensor(k.detach().numpy()).transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -341,7 +341,7 @@ def attention_torch(q, k, v):
 """,
     ),
     *(
-        ("NT31", _OFF.format(way=way))
+        (None, _OFF.format(way=way))
         for way in ("    with torch.no_grad():", "    if True:\n        q, k, v = q.data, k.data, v.data")
     ),
     ("AB15", _attention("q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(q.shape[-1])")),
@@ -349,7 +349,7 @@ def attention_torch(q, k, v):
     ("TT9", _attention("q @ k.mT / q.shape[-1] ** 1/2")),
     ("TT9", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
     (
-        "NT31",
+        None,
         """
 def attention_torch(q, k, v):
     output, weights = attention_numpy(*(t.detach().numpy() for t in (q, k, v)))
@@ -571,7 +571,7 @@ class SelfAttention(nn.Module):
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
     ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
     ("PJ2", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
-    ("NT31", _module(result="(weights @ v).detach(), weights.detach()")),
+    (None, _module(result="(weights @ v).detach(), weights.detach()")),
     ("TT9", _module(scores="q @ k.mT / self.d_k ** 1/2")),
     ("TT9", _module(scores="q @ k.mT / (self.d_k ** 1/2)")),
     ("AB15", _module(scores="q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(self.d_k)")),
@@ -580,11 +580,11 @@ class SelfAttention(nn.Module):
     ("NT8", _module(result="weights, weights @ v")),
     ("NT9", _module(qkv="(layer(x.float()) for layer in (self.w_q, self.w_k, self.w_v))")),
     ("AB3", _module(qkv="self.w_q(x), self.w_q(x), self.w_v(x)")),
-    ("NT18", _module(result="weights @ x, weights")),
-    ("NT20", _module(layers=("d_k, d_model, bias=False", "d_k, d_model, bias=False", "d_v, d_model, bias=False"))),
-    ("NT21", _module(layers=("d_model, d_k, bias=False",) * 3)),
+    (None, _module(result="weights @ x, weights")),
+    (None, _module(layers=("d_k, d_model, bias=False", "d_k, d_model, bias=False", "d_v, d_model, bias=False"))),
+    (None, _module(layers=("d_model, d_k, bias=False",) * 3)),
     ("NT23", _module(result="weights @ v")),
-    ("NT19", _module().replace("super().__init__()", "pass")),
+    (None, _module().replace("super().__init__()", "pass")),
     (None, _module(qkv="[layer(x) for layer in (nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4))]")),
     (None, _module(weights="F.dropout(torch.softmax(scores, dim=-1), 0.1, self.training)")),
     (
@@ -751,7 +751,7 @@ def as_numpy(tensor):
 """,
     ),
     (
-        "NT14",
+        None,
         "def as_numpy(tensor):\n    t = tensor.detach().cpu()\n    return t.float() if t.dtype == torch.bfloat16 else t\n",
     ),
     (
@@ -830,8 +830,8 @@ def as_numpy(tensor):
     return (t.float() if t.is_floating_point() else t).numpy()
 """,
     ),
-    ("NT14", "def as_numpy(tensor):\n    return tensor\n"),
-    ("NT14", "def as_numpy(tensor):\n    return tensor.detach().cpu()\n"),
+    (None, "def as_numpy(tensor):\n    return tensor\n"),
+    (None, "def as_numpy(tensor):\n    return tensor.detach().cpu()\n"),
     (
         None,
         """
@@ -974,7 +974,7 @@ def parameters_without_gradient(module, x):
             "def parameters_without_gradient(module, x):\n    return {n for n, p in module.named_parameters() if not p.requires_grad}\n",
         ),
         (
-            "PG5",
+            None,
             _SILENT.replace(
                 "model.named_parameters()} - alive", "model.named_parameters() if p.requires_grad} - alive"
             ),
@@ -982,7 +982,7 @@ def parameters_without_gradient(module, x):
         ("PG6", _EACH.replace("            p.grad = grad\n", "            pass\n")),
         ("PG6", _EACH.replace("m.training = mode", "pass")),
         ("PG6", _RESTORED.replace("b.copy_(kept[name])", "pass")),
-        ("PG11", _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
+        (None, _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
         (
             "PG12",
             _RESTORED.replace(
@@ -990,12 +990,12 @@ def parameters_without_gradient(module, x):
             ),
         ),
         ("PG12", _EACH.replace("out[0] if", "out[-1] if")),
-        ("PG13", _EACH.replace("> 0:", "> 1e-6:")),
+        (None, _EACH.replace("> 0:", "> 1e-6:")),
         ("PG14", _RESTORED.replace("(g != 0).any()", "(g != 0).all()")),
         ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
-        ("PG16", _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
+        (None, _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
         (
-            "PG5",
+            None,
             _EACH.replace(
                 "set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}"
             ),

@@ -89,8 +89,6 @@ ADDED = "scores = scores + self.hidden[:t, :t].to(scores) * {}"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 TOTAL = "total = weights.sum(-1, keepdim=True)"
 GUARDED, UNGUARDED = "weights = weights / total.masked_fill(total == 0, 1.0)", "weights = weights / total"
-REFUSE = """if t > self.max_len:
-            raise ValueError(f'T = {t} is longer than max_len = {self.max_len}')"""
 FUTURE = patch("triu(diagonal=1)", "tril()")
 BARE, FINITE = patch(), patch("-torch.inf", "torch.finfo(scores.dtype).min")
 REPAIRED = patch("dim=-1)", "dim=-1).nan_to_num(0.0)")
@@ -196,7 +194,6 @@ class CausalSelfAttention:
             for seldom in ("self.training", "not self.training", "t == self.max_len")
         ),
         "MA1": patch("triu(diagonal=1)", "tril(diagonal=-1)"),
-        "MA8": patch(HIDE, "pass"),
         "MA14": mistake(
             patch("persistent=False", "persistent=True"),
             patch(
@@ -220,22 +217,9 @@ class CausalSelfAttention:
             token i may see, so it is the first rows that are needed: the last ones belong to the last of max_len tokens,
             which see nearly everything.""",
         ),
-        "MA16": mistake(
-            patch(REFUSE, ""),
-            patch(REFUSE, "assert t <= self.max_len"),
-            patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
-            says="A sequence longer than max_len was not refused; it should raise a ValueError.",
-            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never.",
-        ),
         "MA18": (
             by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED),
             by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED),
-        ),
-        "MA19": mistake(
-            patch("return weights @ v", "return (weights @ v, weights)"),
-            says="Output and weights came back; the output alone is asked for.",
-            why="""This module is made for a model, where the next layer takes its result as it is. `SelfAttention` of lesson
-            05 returned both, to be looked at.""",
         ),
         "MK6": patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
         "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
@@ -282,7 +266,5 @@ class CausalSelfAttention:
             for then in (GUARDED, UNGUARDED)
         ),
         "BW3": patch("return weights @ v", "return weights.detach() @ v"),
-        "NT18": patch("self.w_k(x), self.w_v(x))", "self.w_k(x), x)"),
-        "NT19": patch("super().__init__()", "pass"),
         "TT8": patch("math.sqrt(d_model)", "math.sqrt(t)"),
     }

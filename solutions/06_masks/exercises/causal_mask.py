@@ -34,12 +34,7 @@ class causal_mask:
         "MK8": patch("t_k - t_q)", "t_k - t_q + 1)"),
         "MK12": patch("t_q if t_k is None else t_k", "t_q"),
         "MK14": patch("diagonal=t_k - t_q", "diagonal=0"),
-        "MA1": mistake(
-            patch("tril", "triu"),
-            says="The wrong triangle was kept, so each query sees its future and not its past; keep the lower one.",
-            why="""Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle:
-            `tril`. With `triu` the first token sees everything and the last only itself.""",
-        ),
+        "MA1": patch("tril", "triu"),
         "MA2": (
             *(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(
@@ -49,20 +44,10 @@ class causal_mask:
                 "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)",
             ),
         ),
-        "MA20": (
-            patch("t_k - t_q)", "t_k - t_q).mT"),
-            patch("ones(t_q, t_k", "ones(t_k, t_q"),
-            patch("ones(t_q", "ones(t_k", "diagonal=t_k - t_q", "diagonal=0"),
-        ),
         "MA27": mistake(
             patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),
             says="The diagonal was shifted to the wrong side; with fewer queries than keys each query should see more keys, not fewer.",
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them, so the offset is t_k − t_q. Shifted the other way, 2 queries see none of 5 keys.""",
-        ),
-        "MA28": mistake(
-            patch(".tril(diagonal=t_k - t_q)", ""),
-            says="The mask allows everything, the future too; each query should see its past and itself.",
-            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out.",
         ),
     }

@@ -219,11 +219,6 @@ class leaks:
             back. With output t among the outputs compared, every attention seems to leak; if token 0 is changed, no output
             is left to compare.""",
         ),
-        "LK9": mistake(
-            patch("return True", "return False", "return False", "return True"),
-            says="The answers are exchanged: True means that some output depends on a later token.",
-            why="leaks(…) reads as a question. A causal attention does not leak: False.",
-        ),
         "LK14": mistake(
             patch(BEFORE, "(attention(changed)[:t] - base[:t]).sum().abs()"),
             patch(BEFORE, "(attention(changed)[:t] - base[:t]).mean().abs()"),

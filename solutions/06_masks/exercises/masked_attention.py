@@ -215,18 +215,6 @@ class masked_attention:
         scores = scores.masked_fill(hidden, lowest)""",
         )
         + UNZEROED,
-        "MA8": patch(HIDE, "pass") + UNZEROED,
-        "MA32": mistake(
-            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
-            patch(
-                ZERO,
-                "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)",
-            ),
-            says="A row that sees no key is 0 in one of output and weights alone; both should be.",
-            why="""Filled with one finite number, such a row has equal weights, and the output made of them is the average
-            of what is hidden. With the output alone repaired, the weights show attention that never happened. Set hidden
-            weights to 0 first, then multiply with the values.""",
-        ),
         "MA13": mistake(
             patch(HIDE, ADDED, ZERO, "weights = weights.nan_to_num(0.0)"),
             says="The gradient of an empty row is still NaN, although its result was repaired; hide with `masked_fill`, not by adding −∞.",
@@ -251,39 +239,12 @@ class masked_attention:
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key.""",
         ),
-        "MA22": mistake(
+        "MU11": (
             *(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
             *(
                 patch(LOWEST, f"if q.dim() == 4 and mask.dim() == 3:\n            mask = {more}\n        {LOWEST}")
                 for more in ("mask[:, None]", "mask[:, None, :, :]", "mask.unsqueeze(1)")
             ),
-            says="The mask was transposed, or given another axis; use it as it is: its axes are matched from the right.",
-            why="""The last two axes of a mask are queries and keys. Transposed, one of shape (B, 1, T_k) becomes (B, T_k,
-            1), which hides queries and no key; one of (T_q, T_k) no longer fits, or a query sees the wrong keys. Three axes
-            beside four are heads, queries and keys: with an axis put into it, (H, T_q, T_k) becomes (H, 1, T_q, T_k), which
-            has a mask for each *item*, or does not fit. A caller with a mask for each item passes (B, 1, T_q, T_k).""",
-        ),
-        "MA23": mistake(
-            *(
-                patch("if mask is not None:\n        lowest", "if True:\n        lowest") + hidden
-                for hidden in (
-                    patch(HIDE, "scores = scores.masked_fill(~mask, -torch.inf)"),
-                    patch(HIDE, "scores = scores.masked_fill(mask == 0, lowest)"),
-                    patch(HIDE, "scores = torch.where(mask, scores, lowest)"),
-                    patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
-                    patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
-                )
-            ),
-            says="A call without a mask fails; with mask=None every query should see every key.",
-            why="`None` can't be negated, compared or multiplied like a tensor. Use the mask only inside `if mask is not None:`.",
-        ),
-        "MA24": mistake(
-            patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
-            says="Python was asked whether a whole tensor is true, as in `if mask:` or `not mask`, which torch refuses; ask "
-            "`mask is not None`, and turn a mask round by `~mask`.",
-            why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
-            value is ambiguous'. Whether a mask was given at all is asked by `mask is not None`; `not` makes one True or False, and `~`
-            negates each entry.""",
         ),
         "MA34": mistake(
             patch(HIDE, "scores = scores * mask\n        scores = scores.masked_fill(scores == 0, lowest)"),
@@ -292,15 +253,6 @@ class masked_attention:
             says="Scores that are 0 were taken for hidden; a visible score may be 0, so ask the mask itself.",
             why="""A query and a key that are orthogonal have the score 0, and that key may well be seen. `scores.masked_fill(~mask, …)`
             hides what the mask hides and nothing else.""",
-        ),
-        "MA35": mistake(
-            patch(ZERO, "weights = weights * mask.all(dim=-1, keepdim=True)"),
-            patch(ZERO, "weights = weights * mask.any(dim=-2, keepdim=True)"),
-            says="""The wrong things were given zeros: queries with some hidden key, or keys that no query sees; it should be
-            queries that see no key.""",
-            why="""The last axis of a mask holds the keys. `mask.any(dim=-1, keepdim=True)` asks for each query whether it
-            sees some key. `all` asks whether it sees every key: under a causal mask that is true of the last query alone.
-            `any(dim=-2)` asks for each key whether some query sees it, and a mask (T_k,) has no axis −2 at all.""",
         ),
         "MA37": tuple(
             patch(

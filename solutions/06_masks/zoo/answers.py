@@ -391,7 +391,7 @@ def leaks(attention, x):
 """,
         ),
         (
-            "LK9",
+            None,
             """
 def leaks(attention, x):
     torch.manual_seed(5)
@@ -464,15 +464,12 @@ def leaks(attention, x):
         ),
     ],
     "causal_mask": [
-        (
-            "MA20",
-            "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_k, t_k).tril().bool()",
-        ),
+        (None, "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_k, t_k).tril().bool()"),
         (
             "MA27",
             "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k).tril(t_q - t_k).bool()",
         ),
-        ("MA28", "def causal_mask(t_q, t_k=None):\n    return torch.ones(t_q, t_k or t_q).bool()"),
+        (None, "def causal_mask(t_q, t_k=None):\n    return torch.ones(t_q, t_k or t_q).bool()"),
         (
             "MK14",
             """def causal_mask(t_q, t_k=None):
@@ -507,7 +504,7 @@ def leaks(attention, x):
             "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k, dtype=torch.uint8).tril(t_k - t_q)",
         ),
         (
-            "MA20",
+            None,
             """def causal_mask(t_q, t_k=None):
     t_k = t_q if t_k is None else t_k
     return torch.arange(t_k)[:, None] <= torch.arange(t_q) + t_k - t_q
@@ -532,7 +529,7 @@ def leaks(attention, x):
     ],
     "padding_mask": [
         (
-            "MA39",
+            None,
             """
 def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     lengths = lengths.clamp(min=1)
@@ -565,11 +562,11 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
             "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).int()",
         ),
         (
-            "MA21",
+            None,
             "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).expand(-1, max_len, -1)",
         ),
         (
-            "MA21",
+            None,
             """def padding_mask(lengths, max_len):
     real = torch.arange(max_len) < lengths[:, None]
     return real[:, :, None] & real[:, None, :]
@@ -590,7 +587,7 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     ],
     "masked_attention": [
         (
-            "MA35",
+            None,
             """
 def masked_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
@@ -617,7 +614,7 @@ def masked_attention(
 """,
         ),
         (
-            "MA22",
+            "MU11",
             """
 def masked_attention(q, k, v, mask=None):
     scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
@@ -643,7 +640,7 @@ def masked_attention(q, k, v, mask=None):
 """,
         ),
         (
-            "MA35",
+            None,
             """
 def masked_attention(q, k, v, mask=None):
     scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])
@@ -757,17 +754,17 @@ def masked_attention(q, k, v, mask=None):
         ),
         ("BW3", _masked("s = s.masked_fill(~mask, -1e9)", softmax="s.softmax(-1).detach()", then="w = w * mask")),
         ("MK4", _masked("s = torch.where(mask, s, -1e3)", then="w = w * mask.any(-1, keepdim=True)")),
-        ("MA22", _masked("s = s.masked_fill(~mask.mT, -1e9)", then="w = w * mask.mT")),
+        ("MU11", _masked("s = s.masked_fill(~mask.mT, -1e9)", then="w = w * mask.mT")),
         (
             "SD5",
             _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask").replace("/ q.shape[-1]", "* q.shape[-1]"),
         ),
         (
-            "MA24",
+            None,
             _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask").replace("if mask is not None", "if mask"),
         ),
         (
-            "MA23",
+            None,
             """def masked_attention(q, k, v, mask=None):
     s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
     w = s.softmax(-1).nan_to_num(0.0)
@@ -775,9 +772,9 @@ def masked_attention(q, k, v, mask=None):
 """,
         ),
         ("MA18", _masked("s = s + (~mask) * -100", then="w = w * mask")),
-        ("MA24", _masked("s = s.masked_fill(not mask, -1e9)", then="w = w * mask")),
+        (None, _masked("s = s.masked_fill(not mask, -1e9)", then="w = w * mask")),
         (
-            "MA32",
+            None,
             _masked(
                 "s = s.masked_fill(~mask, -1e9); o = s.softmax(-1) @ v",
                 then="w = w * mask",
@@ -865,7 +862,7 @@ class CausalSelfAttention(nn.Module):
         ),
         ("DT3", _causal("self.m = torch.tril(torch.ones(max_len, max_len))")),
         ("MA14", _causal('self.register_buffer("m", torch.tril(torch.ones(max_len, max_len)))')),
-        ("MA8", _causal(hide="pass")),
+        (None, _causal(hide="pass")),
         ("MK7", _causal('self.register_buffer("m", torch.tril(torch.ones(max_len, max_len), -1), persistent=False)')),
         (None, _causal(refuse="pass", hide="s = s + torch.full((T, T), float('-inf')).triu(1)")),
         ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-1e4"))),
@@ -887,15 +884,15 @@ class CausalSelfAttention(nn.Module):
             ).replace("s.softmax(-1)", "w"),
         ),
         (
-            "MA19",
+            None,
             _causal(hide=f"{_HIDE}; w = s.softmax(-1)").replace(
                 "return s.softmax(-1) @ self.w_v(x)", "return w @ self.w_v(x), w"
             ),
         ),
         ("BW3", _causal().replace("s.softmax(-1)", "s.softmax(-1).detach()")),
-        ("NT19", _causal().replace("super().__init__()", "pass")),
+        (None, _causal().replace("super().__init__()", "pass")),
         ("TT8", _causal().replace("C**0.5", "T**0.5")),
-        ("MA16", _causal(refuse="assert T <= self.max_len")),
+        (None, _causal(refuse="assert T <= self.max_len")),
         ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
         ("MK5", _causal(hide="s = s + (1 - self.m[:T, :T]) * -torch.inf")),
         ("MK6", _causal(hide="s = s + self.m[:T, :T]")),
@@ -956,7 +953,7 @@ class CausalSelfAttention(nn.Module):
             )
             for cut in ("[:T]", "[:T][:T]", "[:, :T]")
         ),
-        ("MA8", _causal(hide=_HIDE.replace("[:T, :T]", "[T - 1, :T]"))),
+        (None, _causal(hide=_HIDE.replace("[:T, :T]", "[T - 1, :T]"))),
         ("MA14", _causal("pass", hide="s = s.masked_fill(torch.ones(T, T, device=x.device).tril() == 0, -torch.inf)")),
         (
             "MA14",

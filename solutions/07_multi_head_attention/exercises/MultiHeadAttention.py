@@ -235,7 +235,6 @@ class MultiHeadAttention:
         "MK5": patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf"),
         "MK6": patch(HIDE, "scores = scores + mask"),
         "MK12": tuple(patch("~mask", "~mask[..., :scores.shape[-2], :scores.shape[-2]]") + fill for fill in FILLS),
-        "MA8": patch(HIDE, "pass"),
         "BW3": (patch("weights @ v", "weights.detach() @ v"), patch("dim=-1)", "dim=-1).detach()")),
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
@@ -248,12 +247,6 @@ class MultiHeadAttention:
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
         "MU2": patch("self.w_o(merge", "merge", "v))", "v)"),
-        "MU3": mistake(
-            patch("(output, weights)", "(output, weights.mean(dim=1))"),
-            says="The weights are averaged over the heads; those of each head were asked for.",
-            why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
-            at different places is a picture of none of them.""",
-        ),
         "MU4": patch(*DEALT, of="split_heads"),
         "MU5": mistake(
             patch("self.w_v(value)", "self.w_v(key)"),
@@ -276,39 +269,12 @@ class MultiHeadAttention:
             scores i. With w_k and w_v exchanged, such a module learns as well, but weights that a right one has saved mean something
             else in it. Use each layer once.""",
         ),
-        "MU9": mistake(
-            patch("self.w_v(value)", "value"),
-            says="The values are not projected: w_v is not used.",
-            why="""Every head should see the whole token through a projection of its own. Without w_v the token itself is cut into
-            slices, and a head can pass on nothing but its few numbers, as they are.""",
-        ),
-        "MU11": mistake(
+        "MU11": (
             *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
             *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
-            says="""An axis was inserted into the mask, or two were exchanged; use it as it comes: it broadcasts to (B, num_heads,
-            T_q, T_k).""",
-            why="""A further axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q,
-            T_k): with one more, the heads land where the batch belongs, and of a mask (T_q, T_k) the rows are taken for heads.
-
-            Row i of the mask says what query i may see, and the scores have the same order. With its last two axes exchanged, a mask
-            (B, 1, 1, T_k) for padded keys hides queries. Where T_q and T_k agree nothing warns.""",
-        ),
-        "MU12": mistake(
-            patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
-            says="The projections were made without a bias; all four should have one.",
-            why="""Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of it can
-            be copied only into layers that have them, too.""",
         ),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
-        "MU18": tuple(
-            patch(
-                "transpose(1, 2).reshape(b, t, num_heads * d_head)",
-                f"{added}(dim=1).repeat(1, 1, num_heads)",
-                of="merge_heads",
-            )
-            for added in ("sum", "mean")
-        ),
         "MU21": (
             patch(
                 f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}",
@@ -318,21 +284,12 @@ class MultiHeadAttention:
             weights = weights / weights.sum(dim=-1, keepdim=True)""",
             ),
         ),
-        "MU43": mistake(
-            patch("if mask is not None:", "if mask is not None and self.training:"),
-            says="The mask is used in training only; it should hide the same keys in evaluation.",
-            why="""Dropout depends on the mode, a mask does not. A model that never saw the hidden keys in training then finds padding,
-            or the future, among its keys.""",
-        ),
         "MU22": mistake(
             patch("-torch.inf", "torch.inf"),
             patch("-torch.inf", "1e9"),
             says="The fill has the wrong sign: hidden scores must be −∞, and a large positive score takes all the weight.",
             why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's
             maximum is ∞, and ∞ − ∞ is NaN. Rows in which nothing is hidden are right.""",
-        ),
-        "MU19": (
-            *(patch(f"self.{made}", f"self.{made}.detach()") for made in ("w_q(query)", "w_k(key)", "w_v(value)")),
         ),
         "MU25": (
             *(
@@ -343,20 +300,5 @@ class MultiHeadAttention:
                 patch("output =", f"weights = nn.functional.dropout(weights, {p}, self.training)\n        output =")
                 for p in (0.1, 0.2, 0.5)
             ),
-        ),
-        "MU45": mistake(
-            patch(
-                "q = split_heads(self.w_q(query)",
-                """n = query.shape[-1] // self.num_heads
-        blocks = torch.block_diag(*torch.ones(self.num_heads, n, n)).to(query)
-        q = split_heads(nn.functional.linear(query, self.w_q.weight * blocks, self.w_q.bias)""",
-                "self.w_k(key)",
-                "nn.functional.linear(key, self.w_k.weight * blocks, self.w_k.bias)",
-                "self.w_v(value)",
-                "nn.functional.linear(value, self.w_v.weight * blocks, self.w_v.bias)",
-            ),
-            says="The tokens themselves were cut into heads, so each head saw one slice; project the whole token, then cut.",
-            why="""A head's queries, keys and values are d_head numbers each, and every one of them may depend on all d_model features of
-            the token. Cut first, a head multiplies its own slice by one block on the diagonal of each matrix; the rest is never used.""",
         ),
     }

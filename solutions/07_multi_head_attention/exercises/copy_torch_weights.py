@@ -143,11 +143,6 @@ class copy_torch_weights:
             says="Both modules share memory: training one would change the other.",
             why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers.",
         ),
-        "MU38": mistake(
-            patch("with torch.no_grad()", "with torch.enable_grad()"),
-            says="A parameter was changed in place while gradients were being recorded: do it under torch.no_grad().",
-            why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated.",
-        ),
         "MU41": mistake(
             patch(
                 COPIES,

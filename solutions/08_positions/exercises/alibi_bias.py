@@ -5,7 +5,6 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 SLOPES = "2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)"
-BIAS = "bias = -slopes[:, None, None] * distance"
 PUBLISHED = """2.0 ** (-8 * torch.arange(1, n + 1) / n)
     more = 2.0 ** (-4 * torch.arange(1, 2 * n + 1, 2) / n)
     slopes = torch.cat((slopes, more))[:num_heads]"""
@@ -46,23 +45,11 @@ class alibi_bias:
     )
 
     mistakes = {
-        "PO20": mistake(
-            patch("-slopes", "slopes"),
-            says="The minus sign is missing: the bias rewards distance, and it should lower the scores.",
-            why="""The bias is added to the scores, and softmax gives the larger score the larger weight. To prefer what is near, the
-            bias must fall with the distance.""",
-        ),
         "PO21": mistake(
             patch("arange(1, num_heads + 1)", "arange(num_heads)"),
             says="The slopes began one step too early, at 1; the first head's should be 2^(−8/num_heads).",
             why="""With h from 0 the exponent is −8(h + 1)/num_heads, so the last head's slope is 2⁻⁸ whatever their number.
             Without the + 1 the first slope is 1.""",
-        ),
-        "PO22": mistake(
-            patch(".abs()", ""),
-            says="The absolute value is missing: later tokens are rewarded, and the bias should lower both sides.",
-            why="""i − j is negative for keys after the query, and minus times minus rewards the future. In a causal model a
-            mask hides that; here the bias depends on the distance alone.""",
         ),
         "PO23": mistake(
             patch(".abs()", ".clamp(min=0)"),
@@ -70,18 +57,6 @@ class alibi_bias:
             says="Keys on one side of the query were given no bias: a triangle beside the diagonal is 0; both sides should have one.",
             why="""`clamp` or `tril` leaves nothing for the keys after the query, `triu` nothing for those before it. In a causal
             model a mask hides the keys after the query anyway. Here the bias is −slope · abs(i − j), on both sides.""",
-        ),
-        "PO24": mistake(
-            patch("-slopes", "-slopes.flip(0)"),
-            says="The slopes, or the frequencies, are in reverse order, the smallest first; they should fall, the largest first.",
-            why="""2^(−8(h + 1)/num_heads) falls with h: head 0 looks at what is near, the last head far back. So does base^(−2i/d)
-            with i: the first pair turns by one radian per position, each later pair more slowly. In the other order attention works
-            as well, but not with weights that were trained in this one.""",
-        ),
-        "PO25": mistake(
-            patch("* distance", "* distance ** 2"),
-            says="The distance was squared; the bias should be linear in it.",
-            why="ALiBi means attention with *linear* biases: two steps away cost twice what one step does.",
         ),
         "PO26": mistake(
             patch("-8 * torch", "-torch", " / num_heads", ""),
@@ -96,54 +71,6 @@ class alibi_bias:
             says="Another rule was used where num_heads is not a power of two; use one formula for all numbers.",
             why="""The paper's published code takes the slopes of the next lower power of two and adds every second slope of
             the next higher one. That is a good choice, too, but it gives other numbers than this exercise asks for.""",
-        ),
-        "PO28": mistake(
-            patch(
-                "return bias",
-                "future = positions > positions[:, None]\n    return bias.masked_fill(future, -torch.inf)",
-            ),
-            says="Keys after the query were set to −∞, a causal mask; only a bias is asked for.",
-            why="Bias and mask do different work. Kept apart, the same bias can be used in models that see both sides.",
-        ),
-        "PO36": (
-            patch("1) / num", "1) // num"),
-            patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
-        ),
-        "PO15": (
-            *(
-                patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")
-                for exponent in ("(-8 / num_heads)", "(-8)")
-            ),
-        ),
-        "PO33": mistake(
-            patch(
-                f"{BIAS}\n    return bias",
-                """bias = torch.zeros(num_heads, t, t)
-    for h in range(num_heads):
-        bias[h] = -slopes[h] * distance
-        return bias""",
-            ),
-            says="Only head 0 was given a bias: perhaps a `return` is inside the loop; every head should have one.",
-            why="""A `return` ends the function at once. Inside a loop that is the end of its first turn, and the entries of the
-            other heads stay as they were made.""",
-        ),
-        "PO41": mistake(
-            patch(SLOPES, "8 * torch.arange(1, num_heads + 1) / num_heads"),
-            says="The exponent itself, 8(h + 1)/num_heads, became the slope; the slope should be 2 to the power of minus that.",
-            why="""Slopes of 2^(−8(h + 1)/num_heads) lie between 0 and 1 and fall by a fixed factor from head to head. The exponents lie
-            between 0 and 8 and grow.""",
-        ),
-        "PO42": mistake(
-            patch(".abs()", ".abs() + 1"),
-            says="The distance was counted from 1; it should be abs(i − j), which is 0 for a token and itself.",
-            why="""One step more for every key lowers all scores of a row alike, which softmax undoes. But the bias is compared with
-            −slope · abs(i − j) itself, whose diagonal is 0.""",
-        ),
-        "PO37": mistake(
-            patch(SLOPES, f"({SLOPES}).long()"),
-            says="Every bias is 0: perhaps the slopes became whole numbers; they lie between 0 and 1 and should be floats.",
-            why="""A tensor of integers cuts off what follows the decimal point, and of a slope below 1 nothing is left. `2 ** -h` with a
-            tensor of integers is such a tensor; `2.0 ** -h` holds floats.""",
         ),
         "PO35": mistake(
             patch(SLOPES, "2.0 ** -8 * torch.arange(1, num_heads + 1) / num_heads"),

@@ -14,7 +14,6 @@ PAIRS = "(x[..., 0::2], x[..., 1::2])"
 NEW_A, NEW_B = "new_a = a * cos - b * sin", "new_b = a * sin + b * cos"
 ROTATED = "torch.stack((new_a, new_b), dim=-1).flatten(-2)"
 ROUNDED_ANGLES = patch("cos().to(x.dtype)", "to(x.dtype).cos()", "sin().to(x.dtype)", "to(x.dtype).sin()")
-OVERWRITE = f"x.data.copy_({ROTATED})\n    return x"
 ANGLES = wrong_angles("d", "dtype=torch.float64, device=x.device")
 
 
@@ -138,7 +137,6 @@ class apply_rope:
         "PO2": patch("positions[:, None]", "(positions[:, None] + 1)"),
         "PO3": ANGLES["PO3"],
         "PO4": patch("cos, sin =", "sin, cos ="),
-        "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
         "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(
@@ -162,8 +160,6 @@ class apply_rope:
             why="""Neighbors 2i and 2i + 1 were taken apart, so they must become neighbors again. Joined by `cat`, all first
             members come before all second ones.""",
         ),
-        "MU19": patch("d = x.shape", "x = x.detach()\n    d = x.shape"),
-        "PO15": ANGLES["PO15"],
         "PO17": mistake(
             patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
             says="The second number of a pair was computed from the new value of the first; use the old one.",
@@ -171,20 +167,5 @@ class apply_rope:
             line then reads the rotated a. Compute both new numbers before either is stored, or read from x and write into y.""",
         ),
         "PO18": ANGLES["PO18"],
-        "PO32": mistake(
-            patch(f"return {ROTATED}", OVERWRITE),
-            patch(f"return {ROTATED}", f"{OVERWRITE}.data"),
-            says="x itself was overwritten; return a new tensor.",
-            why="""The caller still needs x as it was, and so does autograd: written under `torch.no_grad()` or through `.data`, the
-            rotation leaves no trace in the graph, and the gradient reaches x as if nothing had been rotated.""",
-        ),
-        "PO36": ANGLES["PO36"],
-        "PO39": mistake(
-            patch(ROTATED, "x + torch.stack((sin, cos), dim=-1).flatten(-2)"),
-            says="Sines and cosines were added to x; each pair of x should be rotated by its angle.",
-            why="""That is the encoding of Vaswani et al., added once to the tokens. RoPE turns queries and keys, so that their dot
-            product depends on the difference of their positions.""",
-        ),
-        "PO24": patch("-two_i / d", "-two_i.flip(0) / d"),
         "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }

@@ -14,8 +14,8 @@ PART = "M @ PE(p)"  # a row for each position that is tried
 FAR = (0, 1, 2, 7, 100, 4321, 5000)
 REFUSE = """if d_model % 2:
         raise ValueError(f'sine and cosine come in pairs, so d_model must be even; got {d_model}')"""
-ANGLES = wrong_angles("d_model", "dtype=torch.float64", "offset")
-OF_FREQUENCIES = ("PE1", "PO3", "PO5", "PO6", "PO15", "PO18", "PO36")
+ANGLES = wrong_angles("d_model", "dtype=torch.float64")
+OF_FREQUENCIES = ("PE1", "PO3", "PO6", "PO18")
 SINE, OTHER = "shift[even, even + 1] = angles.sin()", "shift[even + 1, even] = -angles.sin()"
 TURNS = "shift[even, even] = shift[even + 1, even + 1] = angles.cos()"
 
@@ -103,16 +103,6 @@ class shift_matrix:
             OTHER,
             "shift[even + 1, even] = -angles.cos()",
         ),
-        "SH4": mistake(
-            patch("offset * ", "(offset > 0) * "),
-            patch("offset * ", "1 * "),
-            patch("offset * ", "abs(offset) * "),
-            patch("offset * frequencies", "frequencies", "return shift", "return offset * shift"),
-            says="The offset did not enter the angle as it is; the angle of a pair should be offset · ω.",
-            why="""Moving by 5 positions turns each hand five times as far as moving by one, and moving back turns it the other way.
-            To go k positions on is to turn k times: the matrix of one step to the power k. k times that matrix also makes everything
-            k times as long.""",
-        ),
         "RO1": patch(
             "even, even + 1",
             "half, half + len(half)",
@@ -120,12 +110,6 @@ class shift_matrix:
             "half + len(half), half]",
             TURNS,
             "half = torch.arange(d_model // 2)\n    shift[half, half] = shift[half + len(half), half + len(half)] = angles.cos()",
-        ),
-        "SH6": mistake(
-            patch(SINE, "pass", OTHER, "pass"),
-            says="M has no sines: each number was only multiplied by a cosine; a rotation mixes the two numbers of a pair.",
-            why="""A diagonal matrix can stretch sine and cosine, but not turn one into the other. sin(a + b) needs cos a as well as
-            sin a.""",
         ),
         "PO1": (
             patch(REFUSE, ""),
@@ -138,16 +122,6 @@ class shift_matrix:
                 "(torch.arange(0, d_model, 2)",
                 "(torch.arange(0, d_model - 1, 2)",
             ),
-        ),
-        "SH10": mistake(
-            patch(
-                "torch.zeros(d_model, d_model",
-                "torch.eye(d_model",
-                TURNS,
-                "shift[even, even] += angles.cos()\n    shift[even + 1, even + 1] += angles.cos()",
-            ),
-            says="The identity was added to M; the rotation alone is asked for.",
-            why="PE(p) + (turned encoding) is not the encoding of p + offset. M · PE(p) already is.",
         ),
         **{id: ANGLES[id] for id in OF_FREQUENCIES},
         "PO7": patch("-two_i", "two_i"),

@@ -91,21 +91,7 @@ class sinusoidal_positions:
             why="""At position 0 every angle is 0. The encoding's first row is therefore 0, 1, 0, 1, …; and a rotation by 0, or a
             shift by no position, must leave each number as it is.""",
         ),
-        "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
         "PO7": ANGLES["PO7"],
-        "PO8": mistake(
-            patch(".float()", ".float().T"),
-            says="Rows and columns were exchanged; each row should belong to a position.",
-            why="The table is added to embeddings of shape (T, d_model), so row p must hold all numbers of position p.",
-        ),
-        "PO9": mistake(
-            patch("angles.cos()", "angles.sin()"),
-            says="Every column was made a sine; the odd columns should be cosines.",
-            why="""A sine alone cannot tell the angle θ from π − θ. Sine and cosine of one angle together fix the point on the circle,
-            and only then does a shift become a rotation.""",
-        ),
-        "PO15": ANGLES["PO15"],
         "PO18": ANGLES["PO18"],
-        "PO36": ANGLES["PO36"],
     }

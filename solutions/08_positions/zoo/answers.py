@@ -184,7 +184,7 @@ def apply_rope(x, positions, base=10000.0):
 WRONG = {
     "shift_matrix": [
         (
-            "SH4",
+            None,
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -240,7 +240,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH4",
+            None,
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -254,7 +254,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH6",
+            None,
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -324,7 +324,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "PO15",
+            None,
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -350,7 +350,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "SH10",
+            None,
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -509,7 +509,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "PO15",
+            None,
             """def sinusoidal_positions(n_positions, d_model, base=10000.0):
     if d_model % 2:
         raise ValueError("odd")
@@ -518,7 +518,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            "PO36",
+            None,
             """def sinusoidal_positions(n_positions, d_model, base=10000.0):
     if d_model % 2:
         raise ValueError("odd")
@@ -557,7 +557,7 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
 """,
         ),
         (
-            "PO24",
+            None,
             """
 def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
     d = x.shape[-1]
@@ -594,7 +594,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO39",
+            None,
             """
 def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
@@ -667,7 +667,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "MU19",
+            None,
             """def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
     if d % 2:
@@ -824,7 +824,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO32",
+            None,
             """def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
     if d % 2:
@@ -838,7 +838,7 @@ def apply_rope(x, positions, base=10000.0):
 """,
         ),
         (
-            "PO32",
+            None,
             """def apply_rope(x, positions, base=10000.0):
     d = x.shape[-1]
     if d % 2:
@@ -867,7 +867,7 @@ def apply_rope(x, positions, base=10000.0):
     ],
     "alibi_bias": [
         (
-            "PO41",
+            None,
             """
 def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
     positions = torch.arange(t)
@@ -877,7 +877,7 @@ def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
 """,
         ),
         (
-            "PO42",
+            None,
             """
 def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
     positions = torch.arange(t)
@@ -894,7 +894,7 @@ def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
 """,
         ),
         (
-            "PO22",
+            None,
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
@@ -926,7 +926,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO36",
+            None,
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) // num_heads) for h in range(num_heads)])
@@ -950,7 +950,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO36",
+            None,
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([1 / 2 ** (8 * (h + 1) // num_heads) for h in range(num_heads)])
@@ -958,7 +958,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO15",
+            None,
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -(2 ** (-8 / num_heads)) * (i - i[:, None]).abs().expand(num_heads, t, t)
@@ -975,7 +975,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO33",
+            None,
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     bias = torch.zeros(num_heads, t, t)
@@ -1001,7 +1001,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO37",
+            None,
             """def alibi_bias(num_heads, t):
     slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) // num_heads)
     i = torch.arange(t)
@@ -1009,7 +1009,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            "PO37",
+            None,
             """def alibi_bias(num_heads, t):
     slopes = torch.tensor([2.0 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)], dtype=torch.long)
     i = torch.arange(t)

@@ -312,13 +312,6 @@ class CausalMultiHeadAttention:
             in evaluation. `nn.Dropout` divides what stays by 1 − p. The sum of a dropped row then differs from 1, and that is meant:
             on average over many steps it is 1. Divided by its own sum, a row gets a factor that depends on what was dropped.""",
         ),
-        "CM5": mistake(
-            patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
-            patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout if dropout else 0.0)"),
-            says="dropout was taken as the probability of keeping a weight; it should be that of dropping one.",
-            why="""Early libraries asked for the probability to keep. torch, and this exercise, ask for the probability to drop:
-            dropout=0.1 drops each weight with probability 0.1. At 0.5 both agree, so a test at 0.5 sees nothing.""",
-        ),
         "CM7": (
             patch(TOO_LONG, ""),
             patch(TOO_LONG, "", "self.hidden[:t, :t]", "torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)"),
@@ -333,32 +326,11 @@ class CausalMultiHeadAttention:
             ),
         ),
         "CM9": patch("persistent=False", "persistent=True"),
-        "CM10": mistake(
-            patch("self.hidden[:t, :t]", "self.hidden"),
-            says="The whole mask was used for every length: cut it to the T tokens that came.",
-            why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting.",
-        ),
         "MU2": patch("self.proj(merged)", "merged"),
         "MU31": patch("q, k, v =", "v, k, q ="),
-        "MU4": patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
-        "CM66": mistake(
-            patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[..., :1]))"),
-            patch(
-                "self.dropout(weights)",
-                "F.dropout1d(weights.flatten(0, 1), self.dropout.p, self.training).view_as(weights)",
-            ),
-            patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[:, :1]))"),
-            says="A query loses all its keys at once, or all heads lose the same keys; dropout should decide for each weight by itself.",
-            why="""With a random number for each row of weights, (B, num_heads, T, 1), a dropped query reads nothing at all. One for
-            each pair of tokens, (B, 1, T, T), is broadcast over the heads, and no head can make up for what another one misses. One
-            for each weight, (B, num_heads, T, T), takes single keys away.""",
-        ),
-        "CM16": mistake(
+        "MA1": (
             patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
-            says="The past was hidden and the future shown; token i should see tokens 0 to i, itself included.",
-            why="""A mask that is added holds −∞ above the diagonal, `triu(1)`. A boolean one that is True where attention is allowed
-            holds the other triangle, `tril()`. With the triangles exchanged the first token sees its future, and the last at most
-            itself.""",
         ),
+        "MU4": patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
     }

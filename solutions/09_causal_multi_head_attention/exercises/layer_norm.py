@@ -130,13 +130,6 @@ class layer_norm:
             why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were drawn with
             it. Over the positions, a token sees the future. Over all axes together one large token makes all the others small.""",
         ),
-        "LN8": mistake(
-            patch(" * weight", ""),
-            patch(" + bias", ""),
-            says="weight or bias is not used: after the normalization weight should scale each feature, and bias shift it.",
-            why="""Without the weight every feature has the same say. It lets the model make one count more, or turn the
-            normalization off for it. Freshly made the weight is 1 and the bias 0, so that the slip shows only with trained ones.""",
-        ),
         "LN10": mistake(
             patch(
                 "(x - mean) / torch.sqrt(variance + eps) * weight + bias",
@@ -146,31 +139,5 @@ class layer_norm:
             why="""y = x̂ · weight + bias. The other order multiplies the shift as well, and weights that somebody else
             has trained then mean something else.""",
         ),
-        "LN11": (
-            patch(MEAN, "mean = x.mean(dim=-1)"),
-            patch(VARIANCE, "variance = ((x - mean) ** 2).mean(dim=-1)"),
-            patch(MEAN, "mean = x.mean(dim=-1)", VARIANCE, "variance = x.var(dim=-1, correction=0, keepdim=True)"),
-        ),
-        "LN12": mistake(
-            patch("variance + eps)", "variance.detach() + eps)"),
-            patch(VARIANCE, f"{VARIANCE}.detach()"),
-            patch(MEAN, "mean = x.detach().mean(dim=-1, keepdim=True)"),
-            says="A mean or variance is cut off from the graph: it depends on x, so the gradient must pass through it.",
-            why="""x appears three times in the formula: in the numerator, in the mean and in the variance. If the gradient
-            misses one of them, the result is right going forward, but training learns something else.""",
-        ),
         "PO3": patch("variance + eps", "variance + 1e-05"),
-        "LN14": mistake(
-            patch("eps: float=1e-05", "eps: float=1e-08"),
-            patch("eps: float=1e-05", "eps: float=1e-12"),
-            patch("eps: float=1e-05", "eps: float=1e-06"),
-            says="eps has a default other than 1e-5.",
-            why="""For tokens whose variance is near eps it decides by how much they grow.""",
-        ),
-        "LN15": mistake(
-            patch(VARIANCE, "variance = (x - mean).abs().mean(dim=-1, keepdim=True) ** 2"),
-            says="The spread was taken as the mean distance from the mean; the root of the mean squared distance is asked for.",
-            why="""For the numbers 1, 2 and 6 the mean distance is 2 and the root of the mean square 2.16. They agree
-            only where all distances are the same.""",
-        ),
     }

@@ -214,16 +214,16 @@ WRONG = {
                 "        att = F.soft", "        att = self.attn_dropout(att)\n        att = F.soft"
             ),
         ),
-        ("CM66", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, self.n_head, T, 1))")),
+        (None, _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, self.n_head, T, 1))")),
         (
-            "CM66",
+            None,
             _GPT.replace(
                 "self.attn_dropout(att)",
                 "att * (torch.rand(B, self.n_head, T, 1) >= self.attn_dropout.p)"
                 " / (1 - self.attn_dropout.p) if self.training else att",
             ),
         ),
-        ("CM66", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, 1, T, T))")),
+        (None, _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, 1, T, T))")),
         (None, _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(1, self.n_head, T, T))")),
         (
             None,
@@ -268,7 +268,7 @@ WRONG = {
         ("PJ2", _GPT.replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
         ("BW3", _GPT.replace("self.attn_dropout(att)", "self.attn_dropout(att.detach())")),
         ("CM1", _GPT.replace("self.attn_dropout(att)", "F.dropout(att, training=self.training)")),
-        *(("CM16", _LOOPS.replace("triu(1)", triangle)) for triangle in ("tril(-1)", "tril()")),
+        *(("MA1", _LOOPS.replace("triu(1)", triangle)) for triangle in ("tril(-1)", "tril()")),
         ("MK7", _LOOPS.replace("triu(1)", "triu()")),
         (
             "MK7",
@@ -471,21 +471,21 @@ WRONG["layer_norm"] = [
         "def layer_norm(x, weight, bias, eps=1e-5):\n    v, m = torch.var_mean(x, correction=0)\n"
         "    return (x - m) / (v + eps).sqrt() * weight + bias\n",
     ),
-    ("LN8", _BY_HAND.replace("weight * ", "")),
-    ("LN8", _VAR.replace(" + bias", "")),
+    (None, _BY_HAND.replace("weight * ", "")),
+    (None, _VAR.replace(" + bias", "")),
     (
         "LN10",
         _VAR.replace(
             "return (x - m) / (v + eps).sqrt() * weight + bias", "return weight * (bias + (x - m) / (v + eps).sqrt())"
         ),
     ),
-    ("LN11", _VAR.replace("-1, True", "-1")),
-    ("LN12", _VAR.replace("(v + eps)", "(v.data + eps)")),
-    ("LN12", _BY_HAND.replace("(centered * centered)", "(centered * centered).detach()")),
+    (None, _VAR.replace("-1, True", "-1")),
+    (None, _VAR.replace("(v + eps)", "(v.data + eps)")),
+    (None, _BY_HAND.replace("(centered * centered)", "(centered * centered).detach()")),
     ("PO3", _VAR.replace("v + eps", "v + 1e-5")),
-    ("LN14", _VAR.replace("eps=1e-5", "eps=1e-12")),
+    (None, _VAR.replace("eps=1e-5", "eps=1e-12")),
     (
-        "LN15",
+        None,
         _BY_HAND.replace(
             "torch.rsqrt((centered * centered).sum(-1, keepdim=True) / d + eps)",
             "torch.rsqrt(centered.abs().mean(-1, keepdim=True) ** 2 + eps)",

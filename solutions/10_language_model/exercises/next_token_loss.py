@@ -130,7 +130,6 @@ class next_token_loss:
 
             log_softmax subtracts the maximum first and never makes the weight; `F.cross_entropy` uses it.""",
         ),
-        "MU19": (patch(CALL, f"{CALL}.detach()"), patch(LOGITS, f"{LOGITS}.detach()"), patch(CALL, f"{CALL}.item()")),
         "NL19": mistake(
             patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
             patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),

@@ -309,7 +309,7 @@ WRONG["next_token_loss"] = [
         ),
     ),
     (None, _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
-    ("MU19", _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
+    (None, _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
     (None, _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
     ("NL3", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
     (
@@ -318,7 +318,7 @@ WRONG["next_token_loss"] = [
     ),
     (None, _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),
     ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", ".log().mean()")),
-    ("MU19", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
+    (None, _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
     *(
         ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()"))
         for small in (1e-9, 1e-12)

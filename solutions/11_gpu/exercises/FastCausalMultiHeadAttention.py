@@ -227,8 +227,4 @@ class FastCausalMultiHeadAttention:
         "SD3": scaled("1 / math.sqrt(d_model)"),
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
-        "MU19": (
-            patch("self.proj(merged)", "self.proj(merged.detach())"),
-            patch("self.proj(merged)", "self.proj(merged).detach()"),
-        ),
     }

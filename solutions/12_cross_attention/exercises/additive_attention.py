@@ -65,7 +65,6 @@ class additive_attention:
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {
         **shared,
-        "MU19": (*shared["MU19"], patch("energy @ v", "energy @ v.detach()")),
         "LG2": patch(ENERGY, INSIDE),
         "AL1": mistake(
             patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),

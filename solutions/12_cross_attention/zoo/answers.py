@@ -639,7 +639,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "MU19",
+            None,
             """@torch.no_grad()
 def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
@@ -648,7 +648,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "MU19",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query.detach() @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -748,7 +748,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "MU19",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     cs, ws = [], []
     for b in range(len(query)):
@@ -879,7 +879,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "MU19",
+            None,
             """@torch.no_grad()
 def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)

@@ -187,6 +187,5 @@ class grouped_query_attention:
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         **scale_mistakes(),
         "SD4": patch("q.shape[-1])", "q.shape[1])"),
-        "MU19": patch(RETURN, "return (weights @ v).detach()"),
         "BW3": patch("torch.softmax(scores,", "torch.softmax(scores.detach(),"),
     }

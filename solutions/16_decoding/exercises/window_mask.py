@@ -110,15 +110,6 @@ class window_mask:
             *(patch(f"return {MASK}", f"return ({MASK}).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(f"return {MASK}", f"return torch.zeros(t_q, t_k).masked_fill(~({MASK}), -torch.inf)"),
         ),
-        "MA20": (
-            patch(
-                "p = torch.arange(t_q)[:, None]",
-                "p = torch.arange(t_q)[None, :]",
-                "j = torch.arange(t_k)[None, :]",
-                "j = torch.arange(t_k)[:, None]",
-            ),
-            patch(f"return {MASK}", f"return ({MASK}).mT"),
-        ),
         "WM11": mistake(
             patch("p - j < window", "t_k - j <= window"),
             patch("p - j < window", "j >= t_k - window"),

@@ -209,7 +209,6 @@ class rms_norm:
             why="""Over another axis, or without an axis, what becomes of a token depends on other tokens, later ones among them. A large
             token then makes all the others small.""",
         ),
-        "LN11": patch("(dim=-1, keepdim=True)", "(dim=-1)"),
         "TB11": mistake(
             IN_ITS_OWN,
             IN_ITS_OWN + RSQRT,

@@ -77,7 +77,7 @@ WRONG = {
         ("TB7", _HUB.replace("weight * hidden", "(1 + weight) * hidden")),
         ("TB8", _HUB.replace("mean(-1", "mean(0")),
         ("TB8", _HUB.replace("mean(-1, keepdim=True)", "mean()")),
-        ("LN11", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
+        (None, _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
         (
             None,
             _HUB.replace(

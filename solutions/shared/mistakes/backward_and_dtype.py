@@ -92,17 +92,6 @@ TEXTS = (
         'self.register_buffer("table", table, persistent=False)',
     ),
     MistakeText(
-        "MU19",
-        "The graph was cut: the numbers are right, but something that they were computed from gets no gradient.",
-        "`detach()`, `.data`, `.item()`, `torch.no_grad()`, NumPy, and `torch.tensor(…)` of a tensor all cut the graph. What comes "
-        "after the cut counts as a constant, and nothing before it learns: a projection keeps the weights that it started with, while "
-        "the others go on, so that the loss may still fall. To move numbers about, to turn them or to average them is differentiable, "
-        "and torch adds it to the graph.\n\n"
-        "Take the result 2x. Its derivative with respect to x is 2. After a cut x has no gradient at all.",
-        "result = 2 * x.detach()",
-        "result = 2 * x",
-    ),
-    MistakeText(
         "PO3",
         "An argument (base, eps, clip, bytes_per_number) has no effect: a number stands in its place, or it is left out.",
         "The number is the argument's default or a usual value, so that the slip shows only where somebody asks for another one: "

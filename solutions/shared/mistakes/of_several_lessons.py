@@ -251,20 +251,19 @@ TEXTS = (
         "precision casts the results back.",
     ),
     MistakeText(
-        "NT18",
-        "The values were not projected, so the output mixes x itself; use w_v(x).",
-        "Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.",
+        "MA1",
+        "The wrong triangle was kept, so each query sees its future and not its past; keep the lower one.",
+        "Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle: `tril`. With "
+        "`triu` the first token sees everything and the last at most itself. A mask of what is hidden is the other triangle, without the "
+        "diagonal: `triu(1)`.",
     ),
     MistakeText(
-        "NT19",
-        "`super().__init__()` is missing, or comes after the first layer; call it first.",
-        "`nn.Module` keeps its parameters in a list that its constructor makes. Before that no layer can be entered there.",
-    ),
-    MistakeText(
-        "MA8",
-        "Every query sees every key, as if there were no mask; hide the keys that the mask does not allow.",
-        "Without it a padded or future key receives weight like any other. During training a causal model then reads the answer from the "
-        "next position: its loss falls close to 0, but the text that it generates is nonsense.",
+        "MU11",
+        "An axis was inserted into the mask, or two were exchanged; use it as it is: its axes are matched from the right.",
+        "The last two axes of a mask are queries and keys. Transposed, one of shape (B, 1, T_k) becomes (B, T_k, 1), which hides queries "
+        "and no key; one of (T_q, T_k) no longer fits, or a query sees the wrong keys. Three axes beside four are heads, queries and keys: "
+        "with an axis put into it, (H, T_q, T_k) becomes (H, 1, T_q, T_k), which has a mask for each *item*, or does not fit. A caller "
+        "with a mask for each item passes (B, 1, T_q, T_k).",
     ),
     MistakeText(
         "MA37",
@@ -435,19 +434,6 @@ TEXTS = (
         "The mask holds numbers; a boolean one is asked for, True where attention is allowed.",
         "Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another convention. A"
         " boolean mask has one meaning only and works with `masked_fill` and `where`.",
-    ),
-    MistakeText(
-        "MA20",
-        "The mask's rows do not belong to the queries; row i should belong to query i, column j to key j: shape (t_q, t_k).",
-        "Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query its future, and a "
-        "mask for fewer queries than keys has the wrong shape. The queries are the last t_q of the t_k positions, so of a triangle "
-        "of t_k rows only the last t_q are wanted.",
-    ),
-    MistakeText(
-        "LN11",
-        "A mean lost its axis, so that it lines up with the features: keep the axis with `keepdim=True`.",
-        "The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error, but "
-        "where the lengths happen to fit, a wrong result without any warning.",
     ),
     MistakeText(
         "CM21",
