@@ -337,7 +337,6 @@ OTHERWISE = {
         {
             "SM5": ("number - largest", "number"),
             "TT13": ("np.exp(number - largest)", "number"),
-            "SL14": ("np.exp(number - largest)", "2.0 ** (number - largest)"),
             "SX8": ("sum(grown)", "np.sqrt(sum(grown ** 2))"),
             "SM6": ("max(rows[at])", "rows.max()"),
             "SX25": ("max(rows[at])", "max(abs(rows[at]))"),

@@ -247,7 +247,6 @@ class query_for:
             why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
             only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
         ),
-        "HL13": patch("own = keys[target]", "own = keys[:, target]"),
         "AB21": patch(
             f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"
         ),

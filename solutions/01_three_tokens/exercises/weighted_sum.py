@@ -78,10 +78,6 @@ class weighted_sum:
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
         ),
         "SL8": patch("weights @ V", "weights @ V / len(V)"),
-        "SL5": (
-            patch("weights @ V", "V[weights.argmax(axis=1)]"),
-            patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),
-        ),
         "TT25": mistake(
             patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
             says="The last key's share is missing; the sum should run over all keys.",

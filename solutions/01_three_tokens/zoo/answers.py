@@ -964,7 +964,7 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "SL5",
+            None,
             """
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     best = weights.argmax(axis=1)
@@ -1026,7 +1026,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "SL5",
+            None,
             """
 def weighted_sum(weights, V):
     return np.stack([V[np.argmax(row)] for row in weights])
@@ -1690,7 +1690,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "HL13",
+            None,
             """
 def query_for(keys, target, share):
     own = keys[:, target]

@@ -77,7 +77,6 @@ class softmax:
             patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
             for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
         ),
-        "SL14": patch("np.exp(", "np.exp2("),
         "SX8": mistake(
             patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",

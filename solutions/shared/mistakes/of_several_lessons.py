@@ -15,22 +15,10 @@ TEXTS = (
         "by √d_k alone, the same number for every pair.",
     ),
     MistakeText(
-        "SL5",
-        "Only the value with the largest weight was taken, as in the hard look-up; all values should be blended.",
-        "Every weight is above 0, so every value counts a little. The hard look-up and the blend agree only where one score is far above "
-        "the others.",
-    ),
-    MistakeText(
         "SL8",
         "The weighted values were averaged; they should be added up.",
         "With weights that sum to 1 the sum of the weighted values is an average already. A division by the number of keys makes it that "
         "many times too small.",
-    ),
-    MistakeText(
-        "SL14",
-        "Another base than e was raised to the scores; softmax is made of powers of e, as `np.exp` gives them.",
-        "2ˣ = e^(0.693·x), so powers of 2 give the weights of scores that are 0.693 times as large, and powers of 10 those of scores 2.3 "
-        "times as large. For (0, 1), base 2 gives (⅓, ⅔) in place of (0.269, 0.731).",
     ),
     MistakeText(
         "SL15",
@@ -321,12 +309,6 @@ TEXTS = (
         "TT4",
         "The queries were multiplied by the queries; multiply them by the keys.",
         "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
-    ),
-    MistakeText(
-        "HL13",
-        "A column was taken, `[:, i]`; take row i, `[i]`, which belongs to entry i.",
-        "Keys have shape (n, d) and values (n, d_v), a row for each entry. A column has one number of every entry, and there are only d "
-        "or d_v columns: an index beyond them raises an IndexError.",
     ),
     MistakeText(
         "GB18",
