@@ -81,7 +81,7 @@ MISTAKES = {
     "SM1": (softmax_over(-2), sum_over(-2)),
     "SM2": softmax_over(0),
     "SM3": (softmax_over(None), softmax_over((-2, -1)), sum_over(None), sum_over((-2, -1))),
-    "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
+    "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM, FLAT_TOP),
     "SM5": (
         patch(EXPS, "exps = np.exp(scores)"),
         by_math_exp("[exp / sum(exps) for exp in exps]"),
@@ -127,6 +127,5 @@ MISTAKES = {
         patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
         patch("scores.max", "np.abs(scores).max"),
     ),
-    "SX26": FLAT_TOP,
     "TT9": (divided_by("(2 * q.shape[-1])"), divided_by("(q.shape[-1] ** 1 / 2)")),
 }

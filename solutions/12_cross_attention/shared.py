@@ -106,7 +106,13 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "SM2": patch("dim=-1", "dim=0"),
         "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()", 4), softmax_by_hand(ROW_MAXIMUM, "e.sum()", 4)),
         "SM4": tuple(softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4) + also for also in (patch(), SUMMED)),
-        "SM5": softmax_by_hand("scores", indent=4),
+        "SM5": (
+            softmax_by_hand("scores", indent=4),
+            *(
+                softmax_by_hand(f"scores - {taken}", indent=4)
+                for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
+            ),
+        ),
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4) + SUMMED,
         "LG1": tuple(
@@ -156,17 +162,10 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="The weighted keys were summed over an axis other than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h).",
         ),
-        "SX4": (
-            *(
-                softmax_by_hand(f"scores - {taken}", indent=4)
-                for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
-            ),
-        ),
         "MU19": (
             patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
         ),
-        "AB19": patch("(context, weights)", "(context, scores)"),
         "AL21": mistake(
             patch("[:, 0]", ""),
             patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
@@ -178,5 +177,4 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),
         "NT8": patch("(context, weights)", "(weights, context)"),
-        "NT23": patch("(context, weights)", "context"),
     }

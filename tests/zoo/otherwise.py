@@ -347,7 +347,6 @@ OTHERWISE = {
         TEMPERATURE,
         {
             "SM5": ("z - np.amax(z)", "z"),
-            "SX4": ("np.amax(z)", "np.mean(z)"),
             "SX12": ("np.divide(row, temperature)", "row", "e / np.sum(e)", "e / np.sum(e) / temperature"),
             "SX13": ("if not temperature > 0:", "if temperature < 0:"),
             "SX21": ("np.divide(row, temperature)", "row / temperature ** 0.5"),
@@ -358,7 +357,7 @@ OTHERWISE = {
         LOG_SOFTMAX,
         {
             "SM6": ("np.max(x, axis, keepdims=True)", "np.max(x)"),
-            "SX4": ("np.max(x, axis", "np.min(x, axis"),
+            "SM5": ("np.max(x, axis", "np.min(x, axis"),
             "SX25": ("np.max(x, axis", "np.max(abs(x), axis"),
             "SX32": ("np.subtract(x, lse)", "np.subtract(x, peak)"),
             "SX35": ("lse = peak +", "lse ="),
@@ -659,7 +658,6 @@ OTHERWISE = {
             "AB20": ("p = e / e.sum(dim=1, keepdim=True)", "p = s"),
             "AL10": ("torch.tanh(asked", "torch.sigmoid(asked"),
             "AL15": ("asked.unsqueeze(1) + known", "known"),
-            "AB19": (", keys), p", ", keys), s"),
             "AL9": (
                 ", keys), p",
                 ", keys), p",
@@ -682,7 +680,6 @@ OTHERWISE = {
             "AL12": (".sum(dim=1), p", ".sum(dim=2), p"),
             "AL16": ("query, w, keys)", "query, w, keys).tanh()"),
             "MU19": ("query, w, keys)", "query.detach(), w, keys)"),
-            "AB19": ("dim=1), p", "dim=1), s"),
             "NT8": ("return (p.", "return p, (p.", ".sum(dim=1), p", ".sum(dim=1)"),
             "BW3": ("p = e / e.sum(dim=1, keepdim=True)", "p = (e / e.sum(dim=1, keepdim=True)).data"),
             "NT7": ("dim=1), p", "dim=1), p.detach()"),

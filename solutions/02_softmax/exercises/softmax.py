@@ -68,7 +68,7 @@ class softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
+        "SM5": (*COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *with_math_exp("x", "x.max()")),
         "SX25": (*COMMON["SX25"], COMMON["SX25"][0] + patch("x.max(", "x.astype(float).max(") + BACK),
         "TT13": patch("np.exp(x - top)", "x"),

@@ -69,7 +69,7 @@ class softmax_with_temperature:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *with_math_exp("scaled")),
+        "SM5": (*COMMON["SM5"], *with_math_exp("scaled")),
         "SM6": (COMMON["SM6"], *with_math_exp("scaled", "scaled.max()")),
         "TT41": patch(SCALED, "x /= temperature\n    scaled = x"),
         "SX11": mistake(

@@ -588,7 +588,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX53",
+            None,
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -687,7 +687,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.mean(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -752,7 +752,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def softmax(x, axis=-1):
     rows = np.moveaxis(np.asarray(x), axis, -1)
@@ -765,7 +765,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def softmax(x, axis=-1):
     rows = np.moveaxis(np.asarray(x), axis, -1)
@@ -802,7 +802,7 @@ def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) 
 """,
         ),
         (
-            "SX53",
+            None,
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError("temperature must be positive")
@@ -1029,7 +1029,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def softmax_with_temperature(x, temperature, axis=-1):
     if not temperature > 0:
@@ -1096,14 +1096,14 @@ def log_softmax(x, axis=-1):
 """,
         ),
         (
-            "SX54",
+            "SX35",
             """
 def log_softmax(x, axis=-1):
     return x - x.max(axis=axis, keepdims=True) - np.log(np.exp(x).sum(axis=axis, keepdims=True))
 """,
         ),
         (
-            "SX53",
+            None,
             """def log_softmax(x, axis=-1):
     s = x - np.max(x, axis=-1, keepdims=True)
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
@@ -1244,7 +1244,7 @@ def log_softmax(x, axis=-1):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def log_softmax(x, axis=-1):
     z = x - x.mean(axis=axis, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))

@@ -82,7 +82,6 @@ class previous_token_projections:
         "QF2": (patch("gap * math.sqrt(t) *", "gap *"), patch("gap * math.sqrt(t)", "gap / math.sqrt(t)")),
         "QF4": patch("(t - 1) * share", "share"),
         "QF1": (*(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),),
-        "QF5": patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
         "PT10": mistake(
             patch(" / (1 - share)", ""),
             says="The chosen token's exponential was made `share` times the sum of the others; it should be share / (1 − share) times it.",

@@ -92,8 +92,6 @@ class scaled_dot_product_attention:
         "AB15": patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
         "AB16": (patch(KEYS, "k.T"), patch(KEYS, "k.transpose(0, 2, 1)")),
         "NT8": patch("(output, weights)", "(weights, output)"),
-        "AB19": (patch("(output, weights)", "(output, scores)"), patch("(output, weights)", "(output, exps)")),
-        "AB21": patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
         "AB22": (
             patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
             by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),

@@ -578,7 +578,7 @@ def project_qkv(x, w_q, w_k, w_v):
     ],
     "scaled_dot_product_attention": [
         (
-            "AB19",
+            None,
             """
 def scaled_dot_product_attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray
@@ -871,7 +871,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB19",
+            None,
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -888,7 +888,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB21",
+            None,
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -2025,7 +2025,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "QF5",
+        None,
         """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])

@@ -386,7 +386,7 @@ def row_entropy(weights):
                 ("SM3+SM5", "np.exp(scores)", "e.sum()"),
                 ("SM4", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum(-1)"),
                 ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)"),
-                ("SX26", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
+                ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
             )
         ),
         *(

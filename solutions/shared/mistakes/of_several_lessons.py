@@ -61,12 +61,6 @@ TEXTS = (
         "too small for more.",
     ),
     MistakeText(
-        "AB21",
-        "The result was put into an array of whole numbers, which cuts off its decimals; it should keep them.",
-        "`np.zeros_like(v)` and `v.copy()` take the type of v. If v has whole numbers, what is stored there is cut to whole numbers. "
-        "`np.zeros(shape)` holds floats.",
-    ),
-    MistakeText(
         "TT8",
         "The scale was taken from another size, such as the number of keys or d_v; take it from d_k, how many numbers a query has.",
         "A dot product adds up d_k products and spreads more the more there are. However many queries, keys or sentences there are, and "
@@ -87,13 +81,6 @@ TEXTS = (
         "stops with a UFuncTypeError.",
     ),
     MistakeText(
-        "SX4",
-        "Another number than the maximum was subtracted, such as the mean, the minimum or the first, so a larger one can still overflow.",
-        "Any shift of a whole row leaves its weights as they are, but only the maximum keeps every exponent at or below 0. With (0, 3000) "
-        "the mean is 1500, minimum and first number are 0, and exp(1500) is infinite. With an entry of −∞ the mean and the minimum are "
-        "−∞, and everything is NaN. Subtract the maximum.",
-    ),
-    MistakeText(
         "SX25",
         "A row far below 0 underflows: its largest absolute value, 0 or nothing was subtracted; subtract its own maximum, always.",
         "For (−1000, −999) a maximum that is sought from 0 on stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. With the "
@@ -101,31 +88,11 @@ TEXTS = (
         "x.max() > 80:` before the subtraction does the same harm.",
     ),
     MistakeText(
-        "SX26",
-        "The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
-        "`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the first row's "
-        "maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where they agree it runs "
-        "and changes the weights.",
-    ),
-    MistakeText(
         "SX51",
         "The maximum of the numbers before the division was subtracted, not of those that exp receives; subtract the largest of these.",
         "Any number that is the same for a whole row leaves its weights as they are, but only the maximum of the exponents themselves "
         "keeps exp in range. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and exp(2997) is infinite. From "
         "scores near 10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.",
-    ),
-    MistakeText(
-        "SX53",
-        "The maximum ran along another axis than the sum; take both along the same axis, so that a whole slice loses the same number.",
-        "Subtracting the same c from a whole slice multiplies all its exponentials by exp(−c), which the division removes. Different "
-        "numbers within a slice do not cancel: maxima of the columns change the ratios within a row, and a maximum along a fixed axis is "
-        "wrong as soon as the call names another one.",
-    ),
-    MistakeText(
-        "SX54",
-        "The exponentials of the scores themselves were added up; add up those of the shifted scores, as above the line.",
-        "Numerator and denominator need the same shift, which then cancels. With the maximum subtracted in one of them alone the weights "
-        "are too small by the factor exp(max), and large scores overflow in the sum.",
     ),
     MistakeText(
         "SX33",
@@ -201,12 +168,6 @@ TEXTS = (
         issue="flrngel/Self-Attentive-tensorflow#3",
     ),
     MistakeText(
-        "AB19",
-        "What came back beside the output are no weights but scores or exponentials; return what softmax gives.",
-        "Of weights none is negative and each row sums to 1: they are the exponentials of the scaled scores, divided by their sum. The "
-        "output may be right all the same, as `exps @ v / total` is.",
-    ),
-    MistakeText(
         "AB22",
         "The weights were transposed before the product with v; row i of the weights should belong to query i.",
         "Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs without an error "
@@ -223,11 +184,6 @@ TEXTS = (
         "The weights were returned first; the output should come first, then the weights.",
         "Callers unpack by position. Both are arrays, so no error is raised until the shapes differ, and a caller takes weights for "
         "output.",
-    ),
-    MistakeText(
-        "NT23",
-        "Only one thing came back; the pair (output, weights) is asked for.",
-        "The weights tell which query looked at which key. The next lessons look at them.",
     ),
     MistakeText(
         "NT9",
@@ -278,13 +234,6 @@ TEXTS = (
         "(lesson 02): at 0 there would be nothing to divide by.",
     ),
     MistakeText(
-        "QF5",
-        "The sign was reversed, so the key that is sought gets the least weight; its score should be the largest.",
-        "Softmax prefers large scores, and a dot product is large where two vectors point the same way. Turned around, a query hides the "
-        "key that it is meant to find. The score needed is ln of share · (n − 1) / (1 − share), which is positive as soon as the share is "
-        "more than 1/n.",
-    ),
-    MistakeText(
         "QF1",
         "The right key gets the largest weight, but nothing makes it reach the share: make the query as long as keys and share ask for.",
         "Softmax looks at differences of scores: made larger, the same direction gives any share below 1. How large the lead has to be "
@@ -304,11 +253,6 @@ TEXTS = (
         "Every difference counted, rounding too; allow the small one that the task names.",
         "A loop, a logarithm, a float32 result or a sum over more numbers rounds differently in the last digits, even where what was "
         "added is 0. That is right all the same. Ask for more than rounding, and for less than any real error.",
-    ),
-    MistakeText(
-        "TT4",
-        "The queries were multiplied by the queries; multiply them by the keys.",
-        "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
     ),
     MistakeText(
         "GB18",
