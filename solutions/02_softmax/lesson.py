@@ -686,7 +686,6 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
 # - softmax_with_temperature SM5: You divided first. Can x / temperature still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?
-# - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
 # - find_failure FF1: How far above the mean of its row can a score lie, and how far below another row a whole row?
 # - log_softmax SX30: What was the weight before you took its logarithm?
 # - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?

@@ -337,7 +337,6 @@ OTHERWISE = {
         {
             "SM5": ("number - largest", "number"),
             "TT13": ("np.exp(number - largest)", "number"),
-            "SX8": ("sum(grown)", "np.sqrt(sum(grown ** 2))"),
             "SM6": ("max(rows[at])", "rows.max()"),
             "SX25": ("max(rows[at])", "max(abs(rows[at]))"),
             "SX1": ("axis, -1)", "-1, -1)", "-1, axis)", "-1, -1)"),
@@ -349,7 +348,6 @@ OTHERWISE = {
             "SM5": ("z - np.amax(z)", "z"),
             "SX12": ("np.divide(row, temperature)", "row", "e / np.sum(e)", "e / np.sum(e) / temperature"),
             "SX13": ("if not temperature > 0:", "if temperature < 0:"),
-            "SX21": ("np.divide(row, temperature)", "row / temperature ** 0.5"),
             "SX1": ("axis, -1)", "-1, -1)", "-1, axis)", "-1, -1)"),
         },
     ),
@@ -359,7 +357,6 @@ OTHERWISE = {
             "SM6": ("np.max(x, axis, keepdims=True)", "np.max(x)"),
             "SM5": ("np.max(x, axis", "np.min(x, axis"),
             "SX25": ("np.max(x, axis", "np.max(abs(x), axis"),
-            "SX32": ("np.subtract(x, lse)", "np.subtract(x, peak)"),
             "SX35": ("lse = peak +", "lse ="),
             "SX1": ("np.max(x, axis,", "np.max(x, -1,", "peak)), axis,", "peak)), -1,"),
         },
@@ -382,7 +379,6 @@ OTHERWISE = {
                 "np.log2(np.exp(scores - top[..., None]).sum(-1))",
             ),
             "SX35": ("lse = top +", "lse ="),
-            "SX32": ("lse = top + np.log(np.exp(scores - top[..., None]).sum(-1))", "lse = top"),
             "SM6": ("top = scores.max(-1)", "top = np.full(scores.shape[:-1], scores.max())"),
         },
     ),
@@ -392,10 +388,6 @@ OTHERWISE = {
             "SM6": ("np.amax(scores, axis=-1, keepdims=True)", "np.amax(scores)"),
             "SM3": ("np.sum(e, axis=-1, keepdims=True)", "np.sum(e)"),
             "CE10": ("(targets[at],)", "(targets[at] - 1,)"),
-            "CG13": (
-                "    for at in np.ndindex(targets.shape):\n        g[at + (targets[at],)] -= 1\n    return g",
-                "    return g - g * g",
-            ),
         },
     ),
     "attention_scores": (

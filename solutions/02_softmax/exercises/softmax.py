@@ -77,17 +77,6 @@ class softmax:
             patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
             for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
         ),
-        "SX8": mistake(
-            patch("grown.sum(", "np.linalg.norm(grown, "),
-            says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
-            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each.",
-        ),
-        "SX55": mistake(
-            patch("return grown / total", "return np.moveaxis(np.moveaxis(grown / total, axis, -1), axis, -1)"),
-            says="The axis was moved to the end and not put back where it was; `np.moveaxis(weights, -1, axis)` does that.",
-            why="""`np.moveaxis(x, source, destination)`: the way back exchanges the two. With two axes both calls do the same, so that
-            nothing shows; with three, axes come back in another order.""",
-        ),
         "SX56": mistake(
             *(
                 patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ") + BACK

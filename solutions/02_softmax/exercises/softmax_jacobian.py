@@ -65,11 +65,6 @@ class softmax_jacobian:
         "SX43": patch("np.diag(p) - ", "-"),
         "SX44": (patch(" - ", " + "), patch(JACOBIAN, f"{PRODUCT} + np.diag(p - 2 * p ** 2)")),
         "SX46": (patch(JACOBIAN, "np.diag(p * (1 - p))"), patch(JACOBIAN, DIAGONAL)),
-        "SX47": mistake(
-            patch(JACOBIAN, "p * (1 - p)"),
-            says="The vector p(1 − p) came back, how each weight changes with its own score; the whole matrix is asked for.",
-            why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j.",
-        ),
         "SX49": mistake(
             patch(DIAGONAL, "p"),
             patch(JACOBIAN, "np.outer(p, 1 - p)"),
@@ -79,12 +74,5 @@ class softmax_jacobian:
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off
             the diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others. The derivative
             of p_i is p_i (δ_ij − p_j), so p_i multiplies the δ as well: with the identity a row sums to 1 − p_i, not to 0.""",
-        ),
-        "SX50": mistake(
-            patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
-            patch(JACOBIAN, f"{DIAGONAL} - p[:, None] ** 2"),
-            says="Off the diagonal the square of one weight came out, −p_j² or −p_i²; −p_i p_j is expected.",
-            why="""Two weights meet in each entry, that of the row and that of the column. `p * M` multiplies column j by p_j, since
-            broadcasting lines p up with the last axis; for row i it is `p[:, None] * M`.""",
         ),
     }

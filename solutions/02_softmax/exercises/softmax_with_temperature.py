@@ -105,11 +105,6 @@ class softmax_with_temperature:
             why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If it divides
             the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels.""",
         ),
-        "SX21": mistake(
-            patch("x / temperature", "x / np.sqrt(temperature)"),
-            says="The scores were divided by the root of the temperature; divide by the temperature itself.",
-            why="√d_k is a root because of how dot products spread. A temperature divides without a root.",
-        ),
         "SX51": patch("scaled.max(", "x.max("),
         "SX57": mistake(
             *(patch("x / temperature", f"x / max(temperature, {least})") for least in (0.1, 0.01, 0.5, 1.0)),

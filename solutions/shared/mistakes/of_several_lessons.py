@@ -134,9 +134,10 @@ TEXTS = (
     ),
     MistakeText(
         "AB20",
-        "Softmax is missing: the scores themselves were used where their weights belong.",
-        "Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1. The values are averaged with "
-        "these, and the formulas p − y and diag(p) − p pᵀ are written in them, too: scores in their place give numbers of any size.",
+        "Softmax is missing: the scores themselves were used where their weights, or the logarithms of these, belong.",
+        "Scores may be negative and sum to anything, and adding 100 to a whole row changes no weight. Softmax turns each row into "
+        "weights that sum to 1. The values are averaged with these, and the formulas p − y, diag(p) − p pᵀ and −ln p[target] are written "
+        "in them, too: scores in their place give numbers of any size.",
     ),
     MistakeText(
         "AB3",
