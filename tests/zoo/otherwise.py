@@ -423,7 +423,6 @@ OTHERWISE = {
                 "s = s - np.amax(s, axis=-1, keepdims=True)",
                 "pass",
             ),
-            "AB29": ("d_k ** -0.5", "d_k ** -0.25"),
             "TT14": ("p = np.divide(p, np.sum(p, axis=-1, keepdims=True))", "pass"),
             "NT8": ("return out, p", "return p, out"),
             "AB22": ('"...ij,...je->...ie", p', '"...ji,...je->...ie", p'),
@@ -440,7 +439,6 @@ OTHERWISE = {
             "TT8": ("one_q.shape[1] ** -0.5", "one_k.shape[0] ** -0.5"),
             "AB20": ("grown / grown.sum(1)[:, None]", "logits"),
             "TT14": ("grown / grown.sum(1)[:, None]", "grown"),
-            "AB29": ("one_q.shape[1] ** -0.5", "one_q.shape[1] ** -0.25"),
             "SM1": ("logits.max(1)[:, None]", "logits.max(0)", "grown.sum(1)[:, None]", "grown.sum(0)"),
             "SD6": (
                 " * (one_q.shape[1] ** -0.5)",
@@ -454,7 +452,6 @@ OTHERWISE = {
     "project_qkv": (
         PROJECT,
         {
-            "AB2": ("x, w_q)", "x, w_k)", "x, w_k, axes", "x, w_q, axes"),
             "AB3": ("x, w_k, axes", "x, w_q, axes"),
             "AB9": ("return q, k, v", "return q, v, k"),
             "TT1": ("return q, k, v", "return q * q.shape[-1] ** -0.5, k, v"),

@@ -64,8 +64,9 @@ TEXTS = (
         "TT8",
         "The scale was taken from another size, such as the number of keys or d_v; take it from d_k, how many numbers a query has.",
         "A dot product adds up d_k products and spreads more the more there are. However many queries, keys or sentences there are, and "
-        "however many numbers a value has, that does not change. d_k is the last axis of queries and keys: axis −2 counts tokens, and "
-        "`len` the entries of the first axis. Where two of the sizes agree, nothing shows.",
+        "however many numbers a value has, that does not change. d_k is the last axis of queries and keys, axis −1: axis −2 counts "
+        "tokens, `len` the entries of the first axis, and axis 1, counted from the front, is d_k only in a matrix; in a batch it counts "
+        "tokens or heads. Where two of the sizes agree, nothing shows.",
     ),
     MistakeText(
         "TT9",
