@@ -147,12 +147,6 @@ class query_gradient_norm:
             a single direction, as with two keys. For two equal weights the entries of the Jacobian are ±¼, and its norm is
             ½.""",
         ),
-        "QG15": mistake(
-            patch(NORM, "np.sqrt((by_query[p.argmax()] ** 2).sum())"),
-            says="Only the largest weight's row was measured; the norm should be that of the whole matrix, all weights' rows.",
-            why="""A step of q moves every weight: what the largest loses, others gain. ∂p/∂q has a row for each of the n weights, and
-            its norm counts them all.""",
-        ),
         "QG14": mistake(
             patch(NORM, "np.linalg.norm(jacobian) * np.linalg.norm(scale * keys)"),
             says="Two norms were multiplied; multiply the two matrices first, and take the norm of their product.",

@@ -124,7 +124,7 @@ def dot_product_std(d_k, n_samples, rng):
 WRONG = {
     "dot_product_std": [
         (
-            "WS40",
+            None,
             """
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
     q = rng.standard_normal((n_samples, d_k))
@@ -343,7 +343,7 @@ def row_entropy(weights):
     return {returned}
 """,
             )
-            for id, returned in (("WS32", "np.exp(nats)"), ("CE8", "nats[..., None]"))
+            for id, returned in ((None, "np.exp(nats)"), ("CE8", "nats[..., None]"))
         ),
         ("AB33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
         (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),
@@ -569,7 +569,7 @@ RIGHT["query_gradient_norm"] = [
 
 WRONG["query_gradient_norm"] = [
     (
-        "QG15",
+        None,
         """
 def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
     p = softmax(scale * (keys @ q))
