@@ -696,7 +696,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - cross_entropy_gradient CG4: If another word's score grows, what happens to the target's weight?
 # - cross_entropy_gradient CE7: Row 0 has target 2. At which places of row 0 did you subtract 1?
 # - softmax_jacobian SX46: If the first score grows, which weights move?
-# - softmax_jacobian SX41: What is the shape of p pᵀ, and what did you subtract?
+# - softmax_jacobian SX49: Which shapes have diag(p) and p pᵀ, and which has what you wrote for each?
 #
 # ## To discuss
 #

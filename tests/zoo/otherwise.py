@@ -367,7 +367,7 @@ OTHERWISE = {
             "SX43": ("(p[i] if i == j else 0.0)", ""),
             "SX44": ("- p[i] * p[j]", "+ p[i] * p[j]"),
             "SX46": (" - p[i] * p[j]", ""),
-            "SX41": ("- p[i] * p[j]", "- sum(p * p)"),
+            "SX49": ("- p[i] * p[j]", "- sum(p * p)"),
             "AB33": ("n = len(p)", "p = np.exp(p - p.max())\n    p = p / p.sum()\n    n = len(p)"),
         },
     ),

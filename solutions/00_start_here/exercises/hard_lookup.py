@@ -193,11 +193,7 @@ class hard_lookup:
             why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the last.
             The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.""",
         ),
-        "HL3": mistake(
-            patch("argmax", "argmin"),
-            says="The key with the smallest dot product was chosen; the one with the largest should be.",
-            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance.",
-        ),
+        "HL3": patch("argmax", "argmin"),
         "HL4": mistake(
             patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
             says="The keys were compared by their distance to the query; compare them by the dot product.",

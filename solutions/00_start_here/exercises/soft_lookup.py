@@ -168,6 +168,6 @@ class soft_lookup:
         ),
         "HL4": (patch(FIT, "-((keys - query) ** 2).sum(axis=1)"), patch(FIT, "-np.linalg.norm(keys - query, axis=1)")),
         "HL12": patch(FIT, "query @ keys"),
-        "SL15": patch(SHARP, "-sharpness * (keys @ query)"),
-        "QG8": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
+        "HL3": patch(SHARP, "-sharpness * (keys @ query)"),
+        "TT1": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
     }

@@ -593,7 +593,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL15",
+            "HL3",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(-(sharpness * (keys @ query)))
@@ -609,7 +609,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "QG8",
+            "TT1",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))

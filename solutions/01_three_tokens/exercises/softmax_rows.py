@@ -124,7 +124,7 @@ class softmax_rows:
             why="""A division changes how far apart the scores are, and so the weights: [2, 1] has the weights [0.731, 0.269], and
             divided by 2, [1, 0.5] has [0.622, 0.378]. A subtraction keeps every difference, and prevents the overflow just as well.""",
         ),
-        "SL15": (
+        "HL3": (
             patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
         ),

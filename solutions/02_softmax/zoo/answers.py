@@ -1282,10 +1282,10 @@ def softmax_jacobian(p: np.ndarray) -> np.ndarray:
     return J
 """,
         ),
-        ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
+        ("SX49", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
         ("RS3", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
-        ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
+        ("SX49", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
         (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) + 1e-3"),
         (None, "def softmax_jacobian(p):\n    return p * (1 - p)"),
         ("SX49", "def softmax_jacobian(p):\n    return np.eye(len(p)) - np.outer(p, p)"),

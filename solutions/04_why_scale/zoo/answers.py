@@ -657,7 +657,7 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG8",
+        "TT1",
         """def query_gradient_norm(q, keys, scale):
     root = len(q) ** 0.5
     p = softmax(keys @ q / root)
@@ -665,7 +665,7 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG6",
+        "QG4",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     j = np.diag(p) - np.outer(p, p)

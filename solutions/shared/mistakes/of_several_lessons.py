@@ -21,10 +21,10 @@ TEXTS = (
         "many times too small.",
     ),
     MistakeText(
-        "SL15",
-        "The sign of the scores was reversed, so the worst key got the largest weight; the scores should enter with their own sign.",
-        "A large dot product means a good fit, and exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores "
-        "exchanged. The minus sign would be right for a distance.",
+        "HL3",
+        "The order of the scores was reversed, so the worst key counts most; the one with the largest score should.",
+        "A large dot product means a good fit, and exp grows with the score. `np.argmin` looks for the worst fit, and `np.exp(scores.max() "
+        "- scores)` has maximum and scores exchanged. Both would be right for a distance.",
     ),
     MistakeText(
         "TT13",
@@ -220,14 +220,9 @@ TEXTS = (
     ),
     MistakeText(
         "TT1",
-        "The result was already divided by √d_k; the plain products are asked for.",
-        "Scaling is a later step: of the scores, or inside attention. If both do it, the scores are divided twice.",
-    ),
-    MistakeText(
-        "QG8",
-        "A factor 1/√d was built in; the factor that the caller passes is the only one.",
-        "The caller chooses how sharp the weights are: with 1, 1/√d_k as in lesson 01, or any other number. A built-in 1/√d acts on top "
-        "of it, or in its place.",
+        "A division by √d_k was built in; none is asked for here.",
+        "Scaling is a step of its own: of the scores, or inside attention. If both do it, the scores are divided twice. And where the "
+        "caller passes a factor, it is the only one: 1, 1/√d_k as in lesson 01, or any other number.",
     ),
     MistakeText(
         "SL7",
