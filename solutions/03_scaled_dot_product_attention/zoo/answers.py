@@ -400,7 +400,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB9+TT1",
+            "TT1+AB9",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
