@@ -497,7 +497,7 @@ if passed(query_for) and passed(three_token_attention):
 # - softmax_rows TT47: By how much do the scores of a row differ before your division, and by how much after it?
 # - softmax_rows SM6: What happens to a row whose scores are all 1000 below those of another row?
 # - weighted_sum AB22: The weights of which query went into row 0 of your output?
-# - weighted_sum SL5: You took one value for each query. What became of the other weights?
+# - weighted_sum TT48: Whose shares are in your output after the first turn of the loop, and whose after the last?
 # - three_token_attention SD6: Do the rows of your weights still sum to 1?
 # - three_token_attention TT8: Where do d_k and d_v differ, and which of them does the dot product add over?
 # - three_token_attention NT8: What did the task ask to be returned first?

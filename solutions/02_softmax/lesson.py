@@ -686,7 +686,6 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
 # - softmax_with_temperature SM5: You divided first. Can x / temperature still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?
-# - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
 # - find_failure FF1: How far above the mean of its row can a score lie, and how far below another row a whole row?
 # - log_softmax SX30: What was the weight before you took its logarithm?
 # - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?
@@ -697,7 +696,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - cross_entropy_gradient CG4: If another word's score grows, what happens to the target's weight?
 # - cross_entropy_gradient CE7: Row 0 has target 2. At which places of row 0 did you subtract 1?
 # - softmax_jacobian SX46: If the first score grows, which weights move?
-# - softmax_jacobian SX41: What is the shape of p pᵀ, and what did you subtract?
+# - softmax_jacobian SX49: Which shapes have diag(p) and p pᵀ, and which has what you wrote for each?
 #
 # ## To discuss
 #

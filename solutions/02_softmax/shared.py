@@ -68,9 +68,8 @@ def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
     """Mistakes in any softmax of the array that the reference calls x."""
     return {
         "SM3": (both("None"), total("None")),
-        "SM4": total(keep=LOST),
-        "SM4+SX26": total(keep=LOST) + top(keep=LOST),
-        "SM5": patch(f"{x} - top", x),
+        "SM4": (total(keep=LOST), total(keep=LOST) + top(keep=LOST), top(keep=LOST)),
+        "SM5": (patch(f"{x} - top", x), patch(".max(", ".mean("), patch(".max(", ".min(")),
         "SM6": top("None"),
         "SX1": mistake(
             both("-1"),
@@ -86,10 +85,7 @@ def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
             or as the default, it is the other way round, and a single row gets the weight 1 everywhere. For as many rows as
             columns no shape shows it.""",
         ),
-        "SX53": (top("-1"), top("0")),
-        "SX4": (patch(".max(", ".mean("), patch(".max(", ".min(")),
         "SX25": (top(keep="initial=0, keepdims=True"), patch(f"{x}.max(", f"np.abs({x}).max(")),
-        "SX26": top(keep=LOST),
     }
 
 

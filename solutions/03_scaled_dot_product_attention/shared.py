@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Property, mistake, patch
+from grader.course.declare import Property, patch
 
 from ..shared.library import invariant
 
@@ -81,7 +81,7 @@ MISTAKES = {
     "SM1": (softmax_over(-2), sum_over(-2)),
     "SM2": softmax_over(0),
     "SM3": (softmax_over(None), softmax_over((-2, -1)), sum_over(None), sum_over((-2, -1))),
-    "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
+    "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM, FLAT_TOP),
     "SM5": (
         patch(EXPS, "exps = np.exp(scores)"),
         by_math_exp("[exp / sum(exps) for exp in exps]"),
@@ -97,36 +97,18 @@ MISTAKES = {
         divided_by("math.sqrt(v.shape[-1])"),
         divided_by("math.sqrt(q.shape[-2])"),
         divided_by("math.sqrt(len(q))"),
-    ),
-    "AB14": mistake(
         divided_by("math.sqrt(q.shape[1])"),
-        says="The scale was read from axis 1, counted from the front, which is d_k only in a matrix; d_k is the last axis, -1, of q and k.",
-        why="""In a batch `q.shape[1]` is T_q and `k.shape[1]` is T_k; with two leading axes both count heads. Counted from the end,
-        d_k is always axis -1 of q and of k.""",
     ),
     "AB20": patch(WEIGHTS, "weights = scores"),
-    "AB29": mistake(
-        divided_by(f"math.sqrt({ROOT})"),
-        says="The root was taken twice, so the scores were divided by the fourth root of d_k; divide by its square root.",
-        why="""With d_k = 16 the scale is 4, and its root 2. Dividing both q and k by the fourth root is fine, since the product
-        then carries it twice; dividing one of them, or the scores, is half of that.""",
-    ),
     "TT14": patch(WEIGHTS, "weights = exps"),
     "AB33": patch(WEIGHTS, f"{WEIGHTS}\n    exps = np.exp(weights)\n    {WEIGHTS}"),
     "MA37": patch(
         "exps = np.exp(scores - ",
         "scores = np.where(np.tri(*scores.shape[-2:]), scores, -np.inf)\n    exps = np.exp(scores - ",
     ),
-    "AB31": mistake(
-        patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
-        says="`scores /= …` writes fractions into an array of integers, which NumPy refuses; write scores = scores / …",
-        why="""For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises
-        a UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats.""",
-    ),
     "SX25": (
         patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
         patch("scores.max", "np.abs(scores).max"),
     ),
-    "SX26": FLAT_TOP,
     "TT9": (divided_by("(2 * q.shape[-1])"), divided_by("(q.shape[-1] ** 1 / 2)")),
 }

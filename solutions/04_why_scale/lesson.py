@@ -552,7 +552,6 @@ figures.why_scale.side_by_side(maps)
 # - softmax_gradient_norm SM5: What is exp(1000) to NumPy?
 # - query_gradient_norm QG4: At which quantity does your derivative end, and is that the one that learns?
 # - query_gradient_norm QG1: The scale multiplies the scores. What does it do to their derivative?
-# - query_gradient_norm QG6: Score j is scale · (k · q). Which of the two vectors remains when you differentiate by q?
 #
 # ## To discuss
 #

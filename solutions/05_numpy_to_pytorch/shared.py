@@ -30,12 +30,10 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "TT8": (patch("math.sqrt(q", "math.sqrt(v"), patch("q.shape[-1]", "k.shape[-2]")),
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
-        "NT23": patch("(output, weights)", "output"),
         "AB15": (
             patch("k.transpose(-2, -1)", "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
             patch("k.transpose(-2, -1)", "k.view(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
         ),
-        "AB19": patch("(output, weights)", "(output, scores)"),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AB22": patch("weights @ v", "weights.mT @ v"),
         "TT9": (

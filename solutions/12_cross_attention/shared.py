@@ -106,7 +106,13 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "SM2": patch("dim=-1", "dim=0"),
         "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()", 4), softmax_by_hand(ROW_MAXIMUM, "e.sum()", 4)),
         "SM4": tuple(softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4) + also for also in (patch(), SUMMED)),
-        "SM5": softmax_by_hand("scores", indent=4),
+        "SM5": (
+            softmax_by_hand("scores", indent=4),
+            *(
+                softmax_by_hand(f"scores - {taken}", indent=4)
+                for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
+            ),
+        ),
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4) + SUMMED,
         "LG1": tuple(
@@ -132,15 +138,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             (Values with a projection of their own came later, with the Transformer.)""",
         ),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
-        "SX4": (
-            *(
-                softmax_by_hand(f"scores - {taken}", indent=4)
-                for taken in ("scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")
-            ),
-        ),
-        "AB19": patch("(context, weights)", "(context, scores)"),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),
         "NT8": patch("(context, weights)", "(weights, context)"),
-        "NT23": patch("(context, weights)", "context"),
     }

@@ -49,7 +49,7 @@ def test_the_room_counts_what_stands_in_the_report():
     assert [column.exercise for column in room.columns][:2] == ["attention_scores", "scale_scores"]
     assert room.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
     met = {one.id: (one.learners, one.exercises) for one in room.mistakes}
-    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["AB2"] == ((0, 2), ("project_qkv",))
+    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["AB9"] == ((0, 2), ("project_qkv",))
     assert "SD1" not in met  # the second of several that fit alike is not counted
     assert room.median == pytest.approx(2 / 14)
 

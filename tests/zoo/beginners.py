@@ -559,7 +559,10 @@ def softmax_rows(scores):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return e / e.sum(axis=1)
 """,
-        ("could not be broadcast", "SM4: The sums lost their axis, so that they line up with the columns"),
+        (
+            "could not be broadcast",
+            "SM4: The sums or the maxima lost their axis, so that they line up with the columns",
+        ),
         ("were broadcast",),
     ),
     (

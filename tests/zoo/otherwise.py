@@ -337,8 +337,6 @@ OTHERWISE = {
         {
             "SM5": ("number - largest", "number"),
             "TT13": ("np.exp(number - largest)", "number"),
-            "SL14": ("np.exp(number - largest)", "2.0 ** (number - largest)"),
-            "SX8": ("sum(grown)", "np.sqrt(sum(grown ** 2))"),
             "SM6": ("max(rows[at])", "rows.max()"),
             "SX25": ("max(rows[at])", "max(abs(rows[at]))"),
             "SX1": ("axis, -1)", "-1, -1)", "-1, axis)", "-1, -1)"),
@@ -348,10 +346,8 @@ OTHERWISE = {
         TEMPERATURE,
         {
             "SM5": ("z - np.amax(z)", "z"),
-            "SX4": ("np.amax(z)", "np.mean(z)"),
             "SX12": ("np.divide(row, temperature)", "row", "e / np.sum(e)", "e / np.sum(e) / temperature"),
             "SX13": ("if not temperature > 0:", "if temperature < 0:"),
-            "SX21": ("np.divide(row, temperature)", "row / temperature ** 0.5"),
             "SX1": ("axis, -1)", "-1, -1)", "-1, axis)", "-1, -1)"),
         },
     ),
@@ -359,9 +355,8 @@ OTHERWISE = {
         LOG_SOFTMAX,
         {
             "SM6": ("np.max(x, axis, keepdims=True)", "np.max(x)"),
-            "SX4": ("np.max(x, axis", "np.min(x, axis"),
+            "SM5": ("np.max(x, axis", "np.min(x, axis"),
             "SX25": ("np.max(x, axis", "np.max(abs(x), axis"),
-            "SX32": ("np.subtract(x, lse)", "np.subtract(x, peak)"),
             "SX35": ("lse = peak +", "lse ="),
             "SX1": ("np.max(x, axis,", "np.max(x, -1,", "peak)), axis,", "peak)), -1,"),
         },
@@ -372,7 +367,7 @@ OTHERWISE = {
             "SX43": ("(p[i] if i == j else 0.0)", ""),
             "SX44": ("- p[i] * p[j]", "+ p[i] * p[j]"),
             "SX46": (" - p[i] * p[j]", ""),
-            "SX41": ("- p[i] * p[j]", "- sum(p * p)"),
+            "SX49": ("- p[i] * p[j]", "- sum(p * p)"),
             "AB33": ("n = len(p)", "p = np.exp(p - p.max())\n    p = p / p.sum()\n    n = len(p)"),
         },
     ),
@@ -384,7 +379,6 @@ OTHERWISE = {
                 "np.log2(np.exp(scores - top[..., None]).sum(-1))",
             ),
             "SX35": ("lse = top +", "lse ="),
-            "SX32": ("lse = top + np.log(np.exp(scores - top[..., None]).sum(-1))", "lse = top"),
             "SM6": ("top = scores.max(-1)", "top = np.full(scores.shape[:-1], scores.max())"),
         },
     ),
@@ -394,10 +388,6 @@ OTHERWISE = {
             "SM6": ("np.amax(scores, axis=-1, keepdims=True)", "np.amax(scores)"),
             "SM3": ("np.sum(e, axis=-1, keepdims=True)", "np.sum(e)"),
             "CE10": ("(targets[at],)", "(targets[at] - 1,)"),
-            "CG13": (
-                "    for at in np.ndindex(targets.shape):\n        g[at + (targets[at],)] -= 1\n    return g",
-                "    return g - g * g",
-            ),
         },
     ),
     "attention_scores": (
@@ -433,7 +423,6 @@ OTHERWISE = {
                 "s = s - np.amax(s, axis=-1, keepdims=True)",
                 "pass",
             ),
-            "AB29": ("d_k ** -0.5", "d_k ** -0.25"),
             "TT14": ("p = np.divide(p, np.sum(p, axis=-1, keepdims=True))", "pass"),
             "NT8": ("return out, p", "return p, out"),
             "AB22": ('"...ij,...je->...ie", p', '"...ji,...je->...ie", p'),
@@ -450,7 +439,6 @@ OTHERWISE = {
             "TT8": ("one_q.shape[1] ** -0.5", "one_k.shape[0] ** -0.5"),
             "AB20": ("grown / grown.sum(1)[:, None]", "logits"),
             "TT14": ("grown / grown.sum(1)[:, None]", "grown"),
-            "AB29": ("one_q.shape[1] ** -0.5", "one_q.shape[1] ** -0.25"),
             "SM1": ("logits.max(1)[:, None]", "logits.max(0)", "grown.sum(1)[:, None]", "grown.sum(0)"),
             "SD6": (
                 " * (one_q.shape[1] ** -0.5)",
@@ -464,7 +452,6 @@ OTHERWISE = {
     "project_qkv": (
         PROJECT,
         {
-            "AB2": ("x, w_q)", "x, w_k)", "x, w_k, axes", "x, w_q, axes"),
             "AB3": ("x, w_k, axes", "x, w_q, axes"),
             "AB9": ("return q, k, v", "return q, v, k"),
             "TT1": ("return q, k, v", "return q * q.shape[-1] ** -0.5, k, v"),
@@ -618,7 +605,6 @@ OTHERWISE = {
             "AL4": ("bent, v)", "bent, v) / len(v) ** 0.5"),
             "AL7": ('"bt,bth->bh", p, keys', '"bt,bth->bh", p, known'),
             "AB20": ("p = e / e.sum(dim=1, keepdim=True)", "p = s"),
-            "AB19": (", keys), p", ", keys), s"),
             "NT8": ("return torch", "return p, torch", ", keys), p", ", keys)"),
         },
     ),
@@ -631,7 +617,6 @@ OTHERWISE = {
             "AL4": ("query, w, keys)", "query, w, keys) * w.shape[0] ** -0.5"),
             "AB20": ("p = e / e.sum(dim=1, keepdim=True)", "p = s"),
             "AL16": ("query, w, keys)", "query, w, keys).tanh()"),
-            "AB19": ("dim=1), p", "dim=1), s"),
             "NT8": ("return (p.", "return p, (p.", ".sum(dim=1), p", ".sum(dim=1)"),
             "BW3": ("p = e / e.sum(dim=1, keepdim=True)", "p = (e / e.sum(dim=1, keepdim=True)).data"),
             "NT7": ("dim=1), p", "dim=1), p.detach()"),

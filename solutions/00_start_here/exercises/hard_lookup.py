@@ -193,11 +193,7 @@ class hard_lookup:
             why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the last.
             The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.""",
         ),
-        "HL3": mistake(
-            patch("argmax", "argmin"),
-            says="The key with the smallest dot product was chosen; the one with the largest should be.",
-            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance.",
-        ),
+        "HL3": patch("argmax", "argmin"),
         "HL4": mistake(
             patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
             says="The keys were compared by their distance to the query; compare them by the dot product.",
@@ -208,33 +204,10 @@ class hard_lookup:
             patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
             for guard in ("", " + 1e-09")
         ),
-        "HL6": mistake(
-            patch("values[best]", "int(best)"),
-            says="The position of the best key was returned; the value at that position is asked for.",
-            why="`np.argmax` gives an index. It is the place where the value lies, not the value.",
-        ),
         "HL7": mistake(
             patch(FIT, "np.abs(keys @ query)"),
             says="The sign of the dot product was lost (`abs`, a square), so a key that points the opposite way can win; keep it.",
             why="A large negative dot product says that key and query disagree. Its absolute value or its square says that they agree.",
-        ),
-        "HL8": mistake(
-            patch(
-                "best = np.argmax(scores)",
-                "weights = np.exp(scores - scores.max())",
-                "values[best]",
-                "weights / weights.sum() @ values",
-            ),
-            says="All values were blended; the best key's value alone is asked for.",
-            why="Softmax weights make the soft look-up of the next section. The hard one takes a single entry.",
-        ),
-        "HL9": mistake(
-            patch("np.argmax(scores)", "scores == scores.max()"),
-            patch("values[best]", "values[best:best + 1]"),
-            says="""A matrix was returned, since a slice, a list or a boolean array as an index keeps an axis; one value of
-            shape (d_v,) is asked for.""",
-            why="""`values[i:i + 1]` and `values[[i]]` have the shape (1, d_v). `values[scores == scores.max()]` has a row
-            for each match: one row, and more of them on a tie. A plain number, such as `np.argmax` gives, drops the axis.""",
         ),
         "HL10": mistake(
             patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
@@ -248,12 +221,6 @@ class hard_lookup:
             low enough, −1000 and −10⁹ only make the wrong answers rarer. A running maximum starts at −∞, or at the first
             score.""",
         ),
-        "HL11": mistake(
-            patch(FIT, "(keys * query).ravel()"),
-            patch(FIT, "(keys * query).max(axis=1)"),
-            says="The largest single product was sought, over all keys and features; the products of each key should be added up.",
-            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; a maximum over the matrix adds up nothing.",
-        ),
         "HL12": mistake(
             patch(FIT, "query @ keys"),
             says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
@@ -261,7 +228,6 @@ class hard_lookup:
             product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the
             sum should run over d, so keys go left, or are transposed.""",
         ),
-        "HL13": patch("values[best]", "values[:, best]"),
         "HL15": mistake(
             patch("values[best]", "values[0]"),
             says="The first value was returned, whatever the query and the keys are; the best key's value is asked for.",

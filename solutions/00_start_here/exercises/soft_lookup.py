@@ -137,40 +137,6 @@ class soft_lookup:
         "SL3": mistake(
             patch("return weights @ values", "return sharpness * weights @ values"),
             patch(SHARP, FIT, "return weights @ values", "return sharpness * weights @ values"),
-            says="The answer was multiplied by the sharpness; it should multiply the scores.",
-            why="""Sharpness decides how unequal the weights are. They sum to 1 at every sharpness, so at sharpness 0 the mean comes
-            back, and not 0.""",
-        ),
-        "SL4": mistake(
-            patch(BLEND, "weights"),
-            says="The weights themselves were returned; the values, blended by them, are asked for.",
-            why="A look-up returns what is stored. The weights (n,) only say how much of each of the n values is in the answer (d_v,).",
-        ),
-        "SL5": patch("return weights @ values", "return values[np.argmax(scores)]"),
-        "TT13": (
-            patch(SHIFT, "scores"),
-            patch(SHIFT, "np.abs(scores)"),
-            patch(SHIFT, "np.maximum(scores, 0)"),
-            patch(SHIFT, "scores - scores.min()"),
-        ),
-        "SL7": patch(SHARP, "(keys @ query) / sharpness"),
-        "SL8": patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
-        "HL1": patch(BLEND, "weights @ keys"),
-        "SL10": mistake(
-            patch(BLEND, "weights[:, None] * values"),
-            says="The weighted values came back one by one, as a matrix; their sum over the entries is asked for.",
-            why="`weights[:, None] * values` has the shape (n, d_v). The answer is one value, (d_v,): the sum of its rows.",
-        ),
-        "HL5": tuple(
-            patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
-            for guard in ("", " + 1e-09")
-        ),
-        "HL4": (patch(FIT, "-((keys - query) ** 2).sum(axis=1)"), patch(FIT, "-np.linalg.norm(keys - query, axis=1)")),
-        "HL12": patch(FIT, "query @ keys"),
-        "SL14": (patch(SHIFT, "2.0 ** (scores - scores.max())"), patch(SHIFT, "10.0 ** (scores - scores.max())")),
-        "SL15": patch(SHARP, "-sharpness * (keys @ query)"),
-        "QG8": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
-        "SL18": mistake(
             patch(SHARP, "(keys @ query) ** sharpness"),
             patch(
                 SHIFT,
@@ -180,22 +146,28 @@ class soft_lookup:
             ),
             patch(SHARP, "sharpness ** 2 * (keys @ query)"),
             patch(SHARP, FIT, BLEND, "weights ** sharpness @ values"),
-            says="""The sharpness was applied in another way: twice, as a power, or in the sum alone; multiply each score by
-            it once, before exp.""",
+            says="""The sharpness was applied in another way: to the answer, twice, as a power, or in the sum alone; multiply each
+            score by it once, before exp.""",
             why="""softmax(sharpness · scores): the product comes first, then the exponential, then the division by the sum
-            of these exponentials. If the query or the keys are multiplied by it, the scores have it already. As a power of
-            the weights it gives the right proportions, since (e^s)^c is e^(c s), but the weights no longer sum to 1.""",
+            of these exponentials. The weights sum to 1 at every sharpness, so at sharpness 0 the mean comes back, and not 0.
+            If the query or the keys are multiplied by it, the scores have it already. As a power of the weights it gives the
+            right proportions, since (e^s)^c is e^(c s), but the weights no longer sum to 1.""",
         ),
-        "SL21": mistake(
-            patch("fits / fits.sum()", "fits / fits.cumsum()"),
-            says="Each exponential was divided by the sum up to there; divide all of them by the sum of all.",
-            why="""In one loop the total still grows while values are added: the first weight is always 1. Finish the sum first, or add up
-            exponentials times values and divide once, at the end.""",
+        "TT13": (
+            patch(SHIFT, "scores"),
+            patch(SHIFT, "np.abs(scores)"),
+            patch(SHIFT, "np.maximum(scores, 0)"),
+            patch(SHIFT, "scores - scores.min()"),
         ),
-        "SL22": mistake(
-            *(patch("sharpness: float=1.0", f"sharpness: float={other}") for other in (2.0, 0.5, 10.0)),
-            says="Where no sharpness is given another one than 1 was used; the default should be 1.",
-            why="""A default is part of the contract: a caller who leaves the argument out relies on it. With 1 the weights are the softmax
-            of the scores.""",
+        "SL7": patch(SHARP, "(keys @ query) / sharpness"),
+        "SL8": patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
+        "HL1": patch(BLEND, "weights @ keys"),
+        "HL5": tuple(
+            patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
+            for guard in ("", " + 1e-09")
         ),
+        "HL4": (patch(FIT, "-((keys - query) ** 2).sum(axis=1)"), patch(FIT, "-np.linalg.norm(keys - query, axis=1)")),
+        "HL12": patch(FIT, "query @ keys"),
+        "HL3": patch(SHARP, "-sharpness * (keys @ query)"),
+        "TT1": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
     }

@@ -107,7 +107,7 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 """,
         ),
         (
-            "HL11",
+            None,
             """
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     products = keys * query
@@ -221,7 +221,7 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL6",
+            None,
             """
 def hard_lookup(query, keys, values):
     scores = [sum(q * k for q, k in zip(query, key)) for key in keys]
@@ -240,7 +240,7 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL9",
+            None,
             """
 def hard_lookup(query, keys, values):
     scores = np.dot(keys, query)
@@ -248,7 +248,7 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL8",
+            None,
             """
 def hard_lookup(query, keys, values):
     s = keys @ query
@@ -298,14 +298,14 @@ def hard_lookup(query, keys, values):
 """,
         ),
         (
-            "HL13",
+            None,
             """
 def hard_lookup(query, keys, values):
     return values[:, np.argmax(keys @ query)]
 """,
         ),
         (
-            "HL9",
+            None,
             """
 def hard_lookup(query, keys, values):
     best = np.argmax(keys @ query)
@@ -437,7 +437,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
 """,
         ),
         (
-            "SL21",
+            None,
             """
 def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 1.0) -> np.ndarray:
     output = np.zeros(values.shape[1])
@@ -450,7 +450,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
 """,
         ),
         (
-            "SL22",
+            None,
             """
 def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 2.0) -> np.ndarray:
     e = np.exp(sharpness * (keys @ query))
@@ -458,7 +458,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
 """,
         ),
         (
-            "SL18",
+            "SL3",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     scores = keys @ (sharpness * query)
@@ -467,7 +467,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL18",
+            "SL3",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     e = np.exp(keys @ query)
@@ -509,7 +509,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL4",
+            None,
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
@@ -517,7 +517,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL5",
+            None,
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     return values[int(np.argmax(sharpness * (keys @ query)))]
@@ -558,7 +558,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL10",
+            None,
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
@@ -585,7 +585,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL14",
+            None,
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = 2.0 ** (sharpness * (keys @ query))
@@ -593,7 +593,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "SL15",
+            "HL3",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(-(sharpness * (keys @ query)))
@@ -609,7 +609,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            "QG8",
+            "TT1",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))

@@ -77,7 +77,6 @@ class attention_scores:
         ),
         "TT1": patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
         "TT3": (patch("K.T", "K"), patch("Q @ K.T", "Q.T @ K")),
-        "TT4": patch("K.T", "Q.T"),
         "HL5": patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
         "AB15": (patch("K.T", "K.reshape(K.shape[1], K.shape[0])"), patch("K.T", "K.reshape(Q.shape[1], -1)")),
         "TT49": mistake(
@@ -86,16 +85,5 @@ class attention_scores:
             says="The number of queries was used where the number of keys belongs, in a loop or in a shape; take `len(K)`, or `len(V)`.",
             why="""In the table there are three of each, so that nothing shows. A query may well meet more keys, or fewer:
             scores have a column for each key, and all keys' values are added up.""",
-        ),
-        "TT55": mistake(
-            patch(
-                "return Q @ K.T",
-                """scores = np.zeros((len(Q), len(K)))
-    for i in range(min(len(Q), len(K))):
-        scores[i, i] = Q[i] @ K[i]
-    return scores""",
-            ),
-            says="Query i met key i alone, as `zip(Q, K)` pairs them; every query should meet every key.",
-            why="Two loops, one inside the other, visit all pairs. `zip` walks along both lists at once and visits n pairs, not n².",
         ),
     }

@@ -59,9 +59,4 @@ class corrected_first_row:
             starts at 0. `output[:, 0]` has the first number of every token.""",
         ),
         "SM1": [3.4714, 5.0],
-        "TT40": mistake(
-            [0.5, 0.5],
-            says="Shares of 1 were given; a blend of the rows of V is asked for, and those sum to 10.",
-            why="Nothing divides the output. Its parts sum to what the rows of V sum to.",
-        ),
     }

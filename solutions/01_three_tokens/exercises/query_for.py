@@ -199,7 +199,6 @@ class query_for:
             patch("(len(keys) - 1) * share", "share"),
             patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "share / (1 - share)"),
         ),
-        "QF5": patch("own * (", "-own * ("),
         "QF13": mistake(
             patch(" / lead", " / np.linalg.norm(own)"),
             *(patch(" / lead", f" / scores[target]{more}") for more in ("", " * 1.001", " * 1.01")),
@@ -229,26 +228,5 @@ class query_for:
             says="For a small share the logarithm was negative, which turns the query away from the key; take 0 then.",
             why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
             A query of zeros, which shares equally, is then enough.""",
-        ),
-        "QF11": mistake(
-            patch(f"own * ({SCALE})", "keys @ own"),
-            says="One number for each key came back; a query is asked for, with as many numbers as a key.",
-            why="""Scores such as `keys @ own`, and weights, have shape (n,). The query has shape (d,): it is a vector of the kind that
-            the keys are.""",
-        ),
-        "QF12": mistake(
-            patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
-            *(
-                patch(f"own * ({SCALE})", f"np.linalg.pinv(keys)[:, target] * {times}")
-                for times in ("100.0 * math.sqrt(keys.shape[1])", "1000.0")
-            ),
-            says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
-            and its best attempt falls short.""",
-            why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
-            only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
-        ),
-        "HL13": patch("own = keys[target]", "own = keys[:, target]"),
-        "AB21": patch(
-            f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"
         ),
     }

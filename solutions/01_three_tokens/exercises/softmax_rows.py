@@ -90,20 +90,24 @@ class softmax_rows:
     mistakes = {
         "SM1": (patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0"), patch("sum(axis=1", "sum(axis=0")),
         "SM3": (BY_ALL + patch("sum(axis=1, keepdims=True)", "sum()"), patch("sum(axis=1, keepdims=True)", "sum()")),
-        "SM4": patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
-        "SM4+SX26": patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)"),
-        "SM5": (UNSHIFTED, UNSHIFTED + ALL_OF_NUMBERS, UNSHIFTED + EXP_OF_NUMBERS),
-        "SM6": (BY_ALL, BY_ALL + ALL_OF_NUMBERS, BY_ALL + EXP_OF_NUMBERS),
-        "SX4": (
+        "SM4": (
+            patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
+            patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)"),
+            patch("max(axis=1, keepdims=True)", "max(axis=1)"),
+        ),
+        "SM5": (
+            UNSHIFTED,
+            UNSHIFTED + ALL_OF_NUMBERS,
+            UNSHIFTED + EXP_OF_NUMBERS,
             patch("scores.max", "scores.mean"),
             patch("scores.max", "scores.min"),
             patch("scores.max(axis=1, keepdims=True)", "scores[:, :1]"),
         ),
+        "SM6": (BY_ALL, BY_ALL + ALL_OF_NUMBERS, BY_ALL + EXP_OF_NUMBERS),
         "SX25": (
             patch(SHIFT, "scores - np.maximum(scores.max(axis=1, keepdims=True), 0)"),
             patch("scores.max", "np.abs(scores).max"),
         ),
-        "SX26": patch("max(axis=1, keepdims=True)", "max(axis=1)"),
         "TT13": patch(
             f"shifted = {SHIFT}",
             "",
@@ -113,11 +117,6 @@ class softmax_rows:
             "scores / scores.sum(axis=1, keepdims=True)",
         ),
         "TT14": patch(WEIGHTS, "exponentials"),
-        "SX53": patch("max(axis=1", "max(axis=0"),
-        "SL14": (
-            patch("np.exp(shifted)", "2.0 ** shifted"),
-            patch("np.exp(shifted)", "2 ** shifted"),
-        ),  # the latter refuses whole numbers
         "TT47": mistake(
             *(patch(SHIFT, f"scores / np.abs(scores).max({axis})") for axis in ("", "axis=1, keepdims=True")),
             *(patch(SHIFT, f"scores / scores.max({axis})") for axis in ("", "axis=1, keepdims=True")),
@@ -125,7 +124,7 @@ class softmax_rows:
             why="""A division changes how far apart the scores are, and so the weights: [2, 1] has the weights [0.731, 0.269], and
             divided by 2, [1, 0.5] has [0.622, 0.378]. A subtraction keeps every difference, and prevents the overflow just as well.""",
         ),
-        "SL15": (
+        "HL3": (
             patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
         ),
@@ -139,5 +138,4 @@ class softmax_rows:
             such a row has no weights. Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly;
             their weights are 0.731 and 0.269. Subtracting the largest score keeps the differences.""",
         ),
-        "SX54": patch("exponentials.sum(", "np.exp(scores).sum("),
     }

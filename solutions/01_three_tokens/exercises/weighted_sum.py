@@ -65,32 +65,18 @@ class weighted_sum:
     return output""",
             ),
         ),
-        "TT20": mistake(
-            patch("weights @ V", "weights @ V.T"),
-            patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
-            says="The sum ran over the features, as in `weights @ V.T`; add up over the keys.",
-            why="""(n_q, n_k) @ (n_k, d_v) fits as it is and sums over the keys. Transposed, V fits only where n_k = d_v. And
-            `weights[:, :, None] * V` has the shape (n_q, n_k, d_v): over its last axis, one number for each query and key is left.""",
-        ),
         "AB33": (
             patch("weights @ V", "softmax_rows(weights) @ V"),
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
         ),
         "SL8": patch("weights @ V", "weights @ V / len(V)"),
-        "SL5": (
-            patch("weights @ V", "V[weights.argmax(axis=1)]"),
-            patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),
-        ),
-        "TT25": mistake(
-            patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
-            says="The last key's share is missing; the sum should run over all keys.",
-            why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5.",
-        ),
         "TT48": mistake(
             patch("weights @ V", "weights[:, -1:] * V[-1]"),
-            says="Each output is the last key's share alone; the shares of all keys should be added up.",
-            why="In a loop, `output[i] = …` forgets what was there. `output[i] += …` adds to it.",
+            patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
+            says="The last key's share is missing, or the others' shares are; the shares of all keys should be added up.",
+            why="""In a loop, `output[i] = …` forgets what was there; `output[i] += …` adds to it. A loop to n_k − 1 leaves the
+            last key out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5.""",
         ),
         "TT49": patch(
             "return weights @ V",

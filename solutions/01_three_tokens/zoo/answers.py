@@ -366,7 +366,7 @@ query_for = Finder()
 WRONG = {
     "attention_scores": [
         (
-            "TT55",
+            None,
             """
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     scores = np.zeros((len(Q), len(K)))
@@ -421,7 +421,7 @@ def attention_scores(Q, K):
 """,
         ),
         (
-            "TT4",
+            None,
             """
 def attention_scores(Q, K):
     return np.dot(Q, Q.transpose())
@@ -656,7 +656,7 @@ def scale_scores(scores, d_k):
     ],
     "softmax_rows": [
         (
-            "SX4",
+            "SM5",
             """
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
     e = np.exp(scores - scores[:, :1])
@@ -664,7 +664,7 @@ def softmax_rows(scores: np.ndarray) -> np.ndarray:
 """,
         ),
         (
-            "SX54",
+            None,
             """
 def softmax_rows(scores):
     shifted = scores - scores.max(axis=1, keepdims=True)
@@ -692,7 +692,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SM4+SX26",
+            "SM4",
             """
 def softmax_rows(scores):
     e = np.exp(scores - scores.max(axis=1))
@@ -831,7 +831,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def softmax_rows(scores):
     e = np.exp(scores - scores.mean(axis=1, keepdims=True))
@@ -839,7 +839,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def softmax_rows(scores):
     e = np.exp(scores - scores.min(axis=1, keepdims=True))
@@ -927,7 +927,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SX26",
+            "SM4",
             """
 def softmax_rows(scores):
     e = np.exp(scores - np.max(scores, axis=1))
@@ -935,7 +935,7 @@ def softmax_rows(scores):
 """,
         ),
         (
-            "SM4+SX26",
+            "SM4",
             """
 def softmax_rows(scores):
     e = np.exp(scores - scores.max(1))
@@ -964,7 +964,7 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            "SL5",
+            None,
             """
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     best = weights.argmax(axis=1)
@@ -1001,7 +1001,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT20",
+            None,
             """
 def weighted_sum(weights, V):
     return weights @ V.transpose()
@@ -1015,7 +1015,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "TT25",
+            "TT48",
             """
 def weighted_sum(weights, V):
     output = np.zeros((len(weights), V.shape[1]))
@@ -1026,7 +1026,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            "SL5",
+            None,
             """
 def weighted_sum(weights, V):
     return np.stack([V[np.argmax(row)] for row in weights])
@@ -1181,7 +1181,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "NT23",
+            None,
             STEPS
             + """
 def three_token_attention(Q, K, V):
@@ -1244,7 +1244,7 @@ def three_token_attention(Q, K, V):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """
 def three_token_attention(Q, K, V):
     s = Q @ K.T / math.sqrt(Q.shape[1])
@@ -1420,7 +1420,7 @@ corrected_first_row = [0.40, 0.20]
         ("TT36", "corrected_first_row = [0.42, 0.42, 0.16]"),
         ("TT38", "corrected_first_row = [4.01, 4.01]"),
         ("TT46", "corrected_first_row = [6.02, 3.98]"),
-        ("TT40", "corrected_first_row = [0.5, 0.5]"),
+        (None, "corrected_first_row = [0.5, 0.5]"),
         (None, "corrected_first_row = 5"),
         (None, "corrected_first_row = [[5, 5]]"),
         (None, "corrected_first_row = [5.0, 5.02]"),
@@ -1441,7 +1441,7 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
 """,
         ),
         (
-            "QF12",
+            None,
             """
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
     wanted = np.zeros(len(keys))
@@ -1505,7 +1505,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "AB21",
+            None,
             """
 def query_for(keys, target, share):
     own = keys[target]
@@ -1584,7 +1584,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF11",
+            None,
             """
 def query_for(keys, target, share):
     s = keys @ keys[target]
@@ -1593,7 +1593,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "AB21",
+            None,
             """
 def query_for(keys, target, share):
     own = keys[target]
@@ -1654,7 +1654,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF5",
+            None,
             """
 def query_for(keys, target, share):
     k = keys[target]
@@ -1683,14 +1683,14 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            "QF11",
+            None,
             """
 def query_for(keys, target, share):
     return np.dot(keys, keys[target])
 """,
         ),
         (
-            "HL13",
+            None,
             """
 def query_for(keys, target, share):
     own = keys[:, target]

@@ -63,7 +63,7 @@ class log_softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *with_math_exp("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
+        "SM5": (*COMMON["SM5"], *with_math_exp("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
         "SM6": (COMMON["SM6"], *with_math_exp("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(
             patch(LOGS, "np.log(np.exp(shifted) / total)"),
@@ -85,12 +85,6 @@ class log_softmax:
             worse one. The logarithm of a weight can be −10000 without any overflow: it is a difference of scores, x − max −
             ln Σ e^(x − max), without softmax.""",
         ),
-        "SX32": mistake(
-            patch(LOGS, "shifted"),
-            says="The logarithm of the sum is missing: only the maximum was subtracted; subtract both.",
-            why="""x − max puts the largest at 0, which would be a weight of 1. What remains to be subtracted is ln Σ e^(x −
-            max). For (0, 0) both have to be −0.693.""",
-        ),
         "SX33": (
             patch("return logs", "return logs / np.log(2)"),
             patch("return logs", "return logs / np.log(10)"),
@@ -101,15 +95,10 @@ class log_softmax:
         "SX35": mistake(
             patch("shifted - np", "x - np"),
             patch("shifted - np", "shifted - top - np"),
-            says="The maximum was subtracted inside the sum, and outside of it not at all or twice; take it off once in both places.",
+            patch("np.exp(shifted).sum(", "np.exp(x).sum("),
+            says="The maximum was subtracted inside the sum alone, outside of it alone, or outside twice; take it off once in both places.",
             why="""ln Σ eˣ is max + ln Σ e^(x − max), and x − ln Σ eˣ is therefore (x − max) − ln Σ e^(x − max). Otherwise
-            every answer is off by the maximum: for (1000, 1000) it is 999.3, or −1000.7, where ln ½ is −0.693.""",
+            every answer is off by the maximum: for (1000, 1000) it is 999.3, or −1000.7, where ln ½ is −0.693. And where it is
+            not subtracted inside, large scores overflow in the sum.""",
         ),
-        "SX58": mistake(
-            patch("np.log(total)", "np.log1p(total)"),
-            says="`log1p` added a 1 to a sum that already has the largest entry's 1; take `np.log` of the whole sum.",
-            why="""log1p(y) is ln(1 + y). The exponential of the maximum is 1, and the sum has it: for (0, 0) the sum is 2 and ln 2 is
-            right. With log1p the sum would have to leave that entry out.""",
-        ),
-        "SX54": patch("np.exp(shifted).sum(", "np.exp(x).sum("),
     }

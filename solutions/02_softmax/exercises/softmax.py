@@ -68,7 +68,7 @@ class softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
+        "SM5": (*COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *with_math_exp("x")),
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *with_math_exp("x", "x.max()")),
         "SX25": (*COMMON["SX25"], COMMON["SX25"][0] + patch("x.max(", "x.astype(float).max(") + BACK),
         "TT13": patch("np.exp(x - top)", "x"),
@@ -76,18 +76,6 @@ class softmax:
         "TT41": tuple(
             patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
             for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
-        ),
-        "SL14": patch("np.exp(", "np.exp2("),
-        "SX8": mistake(
-            patch("grown.sum(", "np.linalg.norm(grown, "),
-            says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
-            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each.",
-        ),
-        "SX55": mistake(
-            patch("return grown / total", "return np.moveaxis(np.moveaxis(grown / total, axis, -1), axis, -1)"),
-            says="The axis was moved to the end and not put back where it was; `np.moveaxis(weights, -1, axis)` does that.",
-            why="""`np.moveaxis(x, source, destination)`: the way back exchanges the two. With two axes both calls do the same, so that
-            nothing shows; with three, axes come back in another order.""",
         ),
         "SX56": mistake(
             *(

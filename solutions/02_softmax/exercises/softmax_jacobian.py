@@ -54,37 +54,21 @@ class softmax_jacobian:
     )
 
     mistakes = {
-        "SX41": mistake(
-            patch(PRODUCT, "p"),
-            patch(PRODUCT, "p @ p"),
-            says="A row or one number, p or `p @ p`, was subtracted from diag(p); subtract the matrix p pᵀ.",
-            why="""`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. `p @ p` is the dot
-            product Σ p_i², which every entry loses. `np.outer(p, p)` or `p[:, None] * p` makes the matrix.""",
-        ),
         "AB33": patch("return", "p = softmax(p)\n    return"),
         "SX43": patch("np.diag(p) - ", "-"),
         "SX44": (patch(" - ", " + "), patch(JACOBIAN, f"{PRODUCT} + np.diag(p - 2 * p ** 2)")),
         "SX46": (patch(JACOBIAN, "np.diag(p * (1 - p))"), patch(JACOBIAN, DIAGONAL)),
-        "SX47": mistake(
-            patch(JACOBIAN, "p * (1 - p)"),
-            says="The vector p(1 − p) came back, how each weight changes with its own score; the whole matrix is asked for.",
-            why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j.",
-        ),
         "SX49": mistake(
             patch(DIAGONAL, "p"),
             patch(JACOBIAN, "np.outer(p, 1 - p)"),
             patch(DIAGONAL, "np.eye(len(p))"),
-            says="""In place of diag(p) stands p itself, which is added to every entry, or the identity; p belongs on the
-            diagonal, and 0 elsewhere.""",
-            why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off
-            the diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others. The derivative
-            of p_i is p_i (δ_ij − p_j), so p_i multiplies the δ as well: with the identity a row sums to 1 − p_i, not to 0.""",
-        ),
-        "SX50": mistake(
-            patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
-            patch(JACOBIAN, f"{DIAGONAL} - p[:, None] ** 2"),
-            says="Off the diagonal the square of one weight came out, −p_j² or −p_i²; −p_i p_j is expected.",
-            why="""Two weights meet in each entry, that of the row and that of the column. `p * M` multiplies column j by p_j, since
-            broadcasting lines p up with the last axis; for row i it is `p[:, None] * M`.""",
+            patch(PRODUCT, "p"),
+            patch(PRODUCT, "p @ p"),
+            says="""In diag(p) − p pᵀ one of the two matrices was replaced, by p, by `p @ p` or by the identity; p belongs on the
+            diagonal, and p pᵀ is subtracted.""",
+            why="""`p - np.outer(p, p)` and `np.diag(p) - p` broadcast p over all rows, and `np.outer(p, 1 - p)` does it over all columns.
+            `p @ p` is one number, Σ p_i²; `np.outer(p, p)` or `p[:, None] * p` makes the matrix. Off the diagonal the entries are
+            −p_i p_j, negative: raising one score takes weight from all others. The derivative of p_i is p_i (δ_ij − p_j), so p_i
+            multiplies the δ as well: with the identity a row sums to 1 − p_i, not to 0.""",
         ),
     }

@@ -69,7 +69,7 @@ class softmax_with_temperature:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *with_math_exp("scaled")),
+        "SM5": (*COMMON["SM5"], *with_math_exp("scaled")),
         "SM6": (COMMON["SM6"], *with_math_exp("scaled", "scaled.max()")),
         "TT41": patch(SCALED, "x /= temperature\n    scaled = x"),
         "SX11": mistake(
@@ -104,11 +104,6 @@ class softmax_with_temperature:
             says="The temperature has no effect: it is never used, or it cancels; divide the scores by it.",
             why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If it divides
             the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels.""",
-        ),
-        "SX21": mistake(
-            patch("x / temperature", "x / np.sqrt(temperature)"),
-            says="The scores were divided by the root of the temperature; divide by the temperature itself.",
-            why="√d_k is a root because of how dot products spread. A temperature divides without a root.",
         ),
         "SX51": patch("scaled.max(", "x.max("),
         "SX57": mistake(

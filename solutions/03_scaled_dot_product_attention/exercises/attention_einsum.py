@@ -9,7 +9,7 @@ from grader.course.readings import flag, numbers
 from grader.worker.values import Part
 
 from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, one_decimal
-from ..shared import MISTAKES, batch_independence, divided_by, key_order_invariance, row_at_fault
+from ..shared import MISTAKES, batch_independence, key_order_invariance, row_at_fault
 
 
 def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -70,17 +70,9 @@ class attention_einsum:
             patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)[:, None, :]"),
             patch("exps.sum(axis=-1, keepdims=True)", "np.einsum('bij->bi', exps)[:, None, :]"),
         ),
-        # Without q.shape[-2]: of three axes, the last but one is axis 1, which is AB14.
-        "TT8": (*MISTAKES["TT8"][:2], divided_by("math.sqrt(len(q))")),
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "TT3": patch("bid,bjd->bij", "bid,bdj->bij"),
-        "AB35": mistake(
-            patch("bij,bje->bie", "bij,bje->bje"),
-            says="The letters of the second product keep the keys and sum over the queries; the output should keep the queries, i.",
-            why="""A letter that is not right of the arrow is summed. Output row i is the sum over keys j of weights[i, j] · v[j], so i
-            stays and j goes: `bij,bje->bie`. With `->bje` each value is multiplied by all the weight that the queries gave it.""",
-        ),
         "AB38": mistake(
             patch("bid,bjd->bij", "bid,cjd->bij"),
             patch("bij,bje->bie", "bij,cje->bie"),
@@ -93,9 +85,11 @@ class attention_einsum:
         "AB24": mistake(
             patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
             patch("bij,bje->bie", "bij,bje->be"),
+            patch("bij,bje->bie", "bij,bje->bje"),
             says="""A letter is missing right of einsum's arrow, so that axis was summed; keep b and i, each item and each
             query has results of its own.""",
             why="""einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there:
-            without b the scores are summed over the batch, without i the output over the queries.""",
+            without b the scores are summed over the batch, without i the output over the queries. With `->bje` the keys, j,
+            stay in their place: each value is multiplied by all the weight that the queries gave it.""",
         ),
     }

@@ -8,7 +8,7 @@ from grader.course.declare import exercise, mistake, patch
 
 from ..previous_token import judge, projection_case
 
-GAP, W_K, ROW_0 = "math.log((t - 1) * share / (1 - share))", "gap * math.sqrt(t) * np.eye(t)", "w_q[0, 0] = 1"
+W_K, ROW_0 = "gap * math.sqrt(t) * np.eye(t)", "w_q[0, 0] = 1"
 FIXED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 100)
 
 
@@ -73,28 +73,7 @@ class previous_token_projections:
             why="""`np.roll` brings what falls off at one end back at the other, so the query of token 0 becomes the key of the last
             token. The sentence has a beginning, and nothing comes before it.""",
         ),
-        "PT4": mistake(
-            patch(f"np.eye(t, k=-1)\n    {ROW_0}", "np.eye(t)"),
-            says="Each token was given its own key as its query, so it attends to itself; use the key of the token before it.",
-            why="""With w_q and w_k both multiples of the identity, q_i · k_j is large for i = j. The query of token i has to be the
-            key of token i − 1.""",
-        ),
         "QF2": (patch("gap * math.sqrt(t) *", "gap *"), patch("gap * math.sqrt(t)", "gap / math.sqrt(t)")),
         "QF4": patch("(t - 1) * share", "share"),
         "QF1": (*(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),),
-        "QF5": patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
-        "PT10": mistake(
-            patch(" / (1 - share)", ""),
-            says="The chosen token's exponential was made `share` times the sum of the others; it should be share / (1 − share) times it.",
-            why="""Softmax divides by the sum of *all* exponentials, the token's own among them. So the odds are share to (1 − share):
-            e^s = share / (1 − share) times the others' sum. With share in place of the odds the weight is share / (1 + share), never
-            more than one half.""",
-        ),
-        "PT11": mistake(
-            patch(W_K, "np.where(np.eye(t) > 0, 0, -np.inf)"),
-            patch(f"{ROW_0}", "w_q[0, 0] = 1\n    w_q = np.where(w_q > 0, 0, -np.inf)"),
-            says="A projection holds −∞ or NaN, and products of those are NaN; its entries should be finite.",
-            why="""−∞ belongs in the scores, where a mask puts it (lesson 06). The entries of w_q and w_k are multiplied by the numbers
-            of x and by each other, so they have to be finite.""",
-        ),
     }

@@ -90,26 +90,10 @@ class project_qkv:
             all_three("np.einsum('...d,ed->...e', x, {})"),
             *(patch(f"x @ {w}", f"x @ {w}.T") for w in ("w_q", "w_k", "w_v")),
         ),
-        "AB2": mistake(
-            patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
-            says="Queries and keys were exchanged: what came back as q was made with w_k, and k with w_q; (q, k, v) is asked for.",
-            why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: row i belongs to key i.",
-        ),
         "AB3": (
             patch("x @ w_k", "x @ w_q"),
             patch("x @ w_v", "x @ w_k"),
             patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
-        ),
-        "AB5": mistake(
-            patch("k = x", "k = q", "v = x", "v = k"),
-            says="The projections were chained, k made from q and v from k; make all three from x.",
-            why="Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model.",
-        ),
-        "AB6": mistake(
-            patch("q = x", "x = x.reshape(-1, x.shape[-1])\n    q = x"),
-            says="The leading dimensions of x were flattened and not restored; the results should have them, too.",
-            why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
-            and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.""",
         ),
         "TT1": patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
         "AB8": (
@@ -120,25 +104,10 @@ class project_qkv:
         ),
         "AB9": mistake(
             patch("(q, k, v)", "(q, v, k)"),
-            says="The values were returned before the keys; (q, k, v) is asked for.",
-            why="A caller who unpacks the result takes the second array for the keys. With d_v = d_k no shape shows it.",
-        ),
-        "AB26": mistake(
-            patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
-            patch(
-                THREE_LINES,
-                "y = x @ np.concatenate([w_q, w_k, w_v], axis=1)\n"
-                "    n = y.shape[-1] // 3\n"
-                "    q, k, v = y[..., :n], y[..., n : 2 * n], y[..., 2 * n :]",
-            ),
-            says="The joint product was split into three equal parts; q and k should have d_k columns each, v d_v.",
-            why="""One product with [w_q, w_k, w_v] side by side is fine. `np.split(..., 3)` cuts thirds, which fails or cuts in the
-            wrong place where d_v differs from d_k; a list of places cuts where each part ends.""",
-        ),
-        "AB32": mistake(
-            all_three("x @ {} + 1"),
-            says="A number was added to the products; x @ w alone is asked for, and zeros should give zeros.",
-            why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and k
-            shifts every score by an amount that differs from token to token.""",
+            patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
+            says="Two of the results stand in each other's place; (q, k, v) is asked for, each made with its own weights.",
+            why="""A caller who unpacks the result takes the second array for the keys. With d_v = d_k no shape shows that it holds the
+            values. Queries and keys always have the same shape: exchanged, the scores come out transposed, and row i belongs to
+            key i.""",
         ),
     }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Case, exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, patch
 
 from ..cases import TABLE, TWO_QUERIES, batches, extremes, integer_qkv, keys_apart, qkv_with_scores, random_qkv
 from ..shared import MISTAKES, ROOT, batch_independence, divided_by, key_order_invariance, row_at_fault, softmax_over
@@ -82,18 +82,10 @@ class scaled_dot_product_attention:
             by_einsum("qd,kd->qk"),
         ),
         "SM2": (MISTAKES["SM2"], softmax_over(1), softmax_over(2)),
-        "AB14": (*MISTAKES["AB14"].ways, divided_by("math.sqrt(k.shape[1])")),  # letters for three axes only: TT8
-        "AB34": mistake(
-            patch(OUTPUT, "output = exps @ v"),
-            says="The values were weighted by exponentials that were not divided by their sum; weight them by the weights.",
-            why="""Each row of weights sums to 1, and so the output is an average of the values. The exponentials sum to something
-            else in each row, and the output grows with the number of keys.""",
-        ),
+        "TT8": (*MISTAKES["TT8"], divided_by("math.sqrt(k.shape[1])")),
         "AB15": patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
         "AB16": (patch(KEYS, "k.T"), patch(KEYS, "k.transpose(0, 2, 1)")),
         "NT8": patch("(output, weights)", "(weights, output)"),
-        "AB19": (patch("(output, weights)", "(output, scores)"), patch("(output, weights)", "(output, exps)")),
-        "AB21": patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
         "AB22": (
             patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
             by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),

@@ -308,7 +308,7 @@ def softmax(x):
 WRONG = {
     "project_qkv": [
         (
-            "AB26",
+            None,
             """def project_qkv(x, w_q, w_k, w_v):
     w = np.concatenate([w_q, w_k, w_v], axis=1)
     qkv = x @ w
@@ -324,7 +324,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB2",
+            "AB9",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q = np.einsum("...d,dk->...k", x, w_k)
@@ -352,7 +352,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB5",
+            None,
             """
 def project_qkv(x, w_q, w_k, w_v):
     x = x @ w_q
@@ -364,7 +364,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB6",
+            None,
             """
 def project_qkv(x, w_q, w_k, w_v):
     tokens = x.reshape(-1, x.shape[-1])
@@ -400,7 +400,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB2+TT1",
+            "TT1+AB9",
             """
 def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
@@ -491,7 +491,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB26",
+            None,
             """
 def project_qkv(x, w_q, w_k, w_v):
     q, k, v = np.split(np.matmul(x, np.hstack([w_q, w_k, w_v])), 3, axis=-1)
@@ -549,7 +549,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            "AB32",
+            None,
             """
 def project_qkv(x, w_q, w_k, w_v):
     return x @ w_q + 1, x @ w_k + 1, x @ w_v + 1
@@ -578,7 +578,7 @@ def project_qkv(x, w_q, w_k, w_v):
     ],
     "scaled_dot_product_attention": [
         (
-            "AB19",
+            None,
             """
 def scaled_dot_product_attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray
@@ -602,7 +602,7 @@ def scaled_dot_product_attention(
 """,
         ),
         (
-            "AB14",
+            "TT8",
             """
 def scaled_dot_product_attention(q, k, v):
     s = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[1])
@@ -806,7 +806,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB14",
+            "TT8",
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -853,7 +853,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB34",
+            None,
             """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
@@ -871,7 +871,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB19",
+            None,
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -888,7 +888,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB21",
+            None,
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -1126,7 +1126,7 @@ def scaled_dot_product_attention(q, k, v):
     return weights @ v, weights
 """,
             )
-            for id, size in (("TT8", "len(q)"), ("TT8", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))
+            for id, size in (("TT8", "len(q)"), ("TT8", "q.shape[-2]"), (None, "np.sqrt(q.shape[-1])"))
         ),
         (
             "AB8",
@@ -1138,7 +1138,7 @@ def scaled_dot_product_attention(q, k, v):
 """,
         ),
         (
-            "AB31",
+            None,
             _SOFTMAX
             + """
 def scaled_dot_product_attention(q, k, v):
@@ -1284,7 +1284,7 @@ def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 """,
         ),
         (
-            "AB35",
+            "AB24",
             """
 def attention_einsum(q, k, v):
     s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
@@ -1445,7 +1445,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB14",
+            "TT8",
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1515,7 +1515,7 @@ def attention_einsum(q, k, v):
 """,
         ),
         (
-            "AB31",
+            None,
             _SOFTMAX
             + """
 def attention_einsum(q, k, v):
@@ -1880,7 +1880,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT4",
+        None,
         """
 def previous_token_projections(t, share):
     return np.eye(t)*1000, np.eye(t)
@@ -1977,7 +1977,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT11",
+        None,
         """
 def previous_token_projections(t, share):
     m = np.full((t,t), -np.inf)
@@ -2025,7 +2025,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "QF5",
+        None,
         """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])
@@ -2033,7 +2033,7 @@ def previous_token_projections(t, share):
 """,
     ),
     (
-        "PT10",
+        None,
         """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])

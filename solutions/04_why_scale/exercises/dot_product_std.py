@@ -144,13 +144,6 @@ class dot_product_std:
             says="The single products were measured; sum them over d_k first.",
             why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k.",
         ),
-        "WS40": mistake(
-            patch("dots.std()", "(dots.std() / np.sqrt(n_samples))"),
-            patch("dots.std()", "(dots.std(ddof=1) / np.sqrt(n_samples))"),
-            says="The spread was divided by √n_samples, the standard error of the mean; the standard deviation itself is asked for.",
-            why="""The standard error says how far the *mean* of the dot products strays, and more samples make it smaller. How far the dot
-            products themselves spread does not depend on how many are measured.""",
-        ),
         "WS8": mistake(
             drawn(f"np.random.{DRAWN}"),
             patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),

@@ -112,23 +112,20 @@ class query_gradient_norm:
         "QG4": mistake(
             patch(CHAIN, "jacobian"),
             patch(CHAIN, "jacobian * scale"),
-            says="The keys are missing from the chain rule: ∂p/∂scores, times the scale or not, is measured; multiply it by scale · keys.",
-            why="""A score is no parameter; it is made of q. Each score is scale · (k · q), so its derivative with respect
-            to q is scale · k, one row for each key, and ∂p/∂q = J · (scale · keys). The two norms differ: with scores
-            divided by d_k, J is large, but hardly anything reaches q.""",
-        ),
-        "QG6": mistake(
             patch(CHAIN, "np.outer(jacobian.sum(axis=0), q)"),
             patch(CHAIN, "scale * jacobian[:, :, None] * q"),
             patch(CHAIN, "scale * np.outer(np.diag(jacobian), q)"),
-            says="The derivative with respect to the keys came back, with q as a factor; for q the factor should be the keys.",
-            why="""A score is scale · (k · q). Its derivative with respect to q is scale · k, and with respect to k it is scale · q.""",
+            says="The keys are missing from the chain rule, or q stands in their place; ∂p/∂scores should be multiplied by scale · keys.",
+            why="""A score is no parameter; it is made of q. Each score is scale · (k · q), so its derivative with respect
+            to q is scale · k, one row for each key, and ∂p/∂q = J · (scale · keys); with q as the factor it would be the
+            derivative with respect to k. The norms differ: with scores divided by d_k, J is large, but hardly anything
+            reaches q.""",
         ),
         "SL7": (
             patch(SCORES, "keys @ q / scale", CHAIN, "jacobian @ (keys / scale)"),
             patch(SCORES, "keys @ q / scale"),
         ),
-        "QG8": (
+        "TT1": (
             patch(SCORES, "keys @ q / np.sqrt(len(q))", CHAIN, "jacobian @ keys / np.sqrt(len(q))"),
             patch(SCORES, "scale * (keys @ q) / np.sqrt(len(q))", CHAIN, "jacobian @ (scale * keys) / np.sqrt(len(q))"),
         ),
@@ -146,12 +143,6 @@ class query_gradient_norm:
             `np.linalg.norm` with `ord=2` takes the largest stretch of a matrix, the spectral norm; they agree where there is
             a single direction, as with two keys. For two equal weights the entries of the Jacobian are ±¼, and its norm is
             ½.""",
-        ),
-        "QG15": mistake(
-            patch(NORM, "np.sqrt((by_query[p.argmax()] ** 2).sum())"),
-            says="Only the largest weight's row was measured; the norm should be that of the whole matrix, all weights' rows.",
-            why="""A step of q moves every weight: what the largest loses, others gain. ∂p/∂q has a row for each of the n weights, and
-            its norm counts them all.""",
         ),
         "QG14": mistake(
             patch(NORM, "np.linalg.norm(jacobian) * np.linalg.norm(scale * keys)"),

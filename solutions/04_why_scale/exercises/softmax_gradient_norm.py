@@ -80,7 +80,11 @@ class softmax_gradient_norm:
         "SM1": (axis(-2, -2), axis(-2), axis(*2 * [BUT_FOR_ONE_ROW.format(-2)])),
         "SM2": (axis(0, 0), axis(0), axis(1, 1), axis(*2 * [BUT_FOR_ONE_ROW.format(1)])),
         "SM3": (axis(None, None), axis(None)),
-        "SM4": (patch(TOTAL, "e.sum(axis=-1)"), patch(TOP, "scores.max(axis=-1)", TOTAL, "e.sum(axis=-1)")),
+        "SM4": (
+            patch(TOTAL, "e.sum(axis=-1)"),
+            patch(TOP, "scores.max(axis=-1)", TOTAL, "e.sum(axis=-1)"),
+            patch(TOP, "scores.max(axis=-1)"),
+        ),
         "SM5": patch(f" - {TOP}", ""),
         "SM6": patch(TOP, "scores.max()"),
         "SX46": (patch(SQUARES, "(p ** 2).sum(axis=-1)"), patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)")),
@@ -98,7 +102,6 @@ class softmax_gradient_norm:
             patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
         ),
         "SX43": patch(SQUARES, "(p ** 2).sum(axis=-1) ** 2"),
-        "SX26": patch(TOP, "scores.max(axis=-1)"),
         "SX44": patch(") - p[", ") + p["),
         "WS12": patch("axis=(-1, -2)", ""),
         "AB8": (

@@ -124,7 +124,7 @@ def dot_product_std(d_k, n_samples, rng):
 WRONG = {
     "dot_product_std": [
         (
-            "WS40",
+            None,
             """
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
     q = rng.standard_normal((n_samples, d_k))
@@ -343,7 +343,7 @@ def row_entropy(weights):
     return {returned}
 """,
             )
-            for id, returned in (("WS32", "np.exp(nats)"), ("CE8", "nats[..., None]"))
+            for id, returned in ((None, "np.exp(nats)"), ("CE8", "nats[..., None]"))
         ),
         ("AB33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
         (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),
@@ -386,7 +386,7 @@ def row_entropy(weights):
                 ("SM3+SM5", "np.exp(scores)", "e.sum()"),
                 ("SM4", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum(-1)"),
                 ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)"),
-                ("SX26", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
+                ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
             )
         ),
         *(
@@ -569,7 +569,7 @@ RIGHT["query_gradient_norm"] = [
 
 WRONG["query_gradient_norm"] = [
     (
-        "QG15",
+        None,
         """
 def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
     p = softmax(scale * (keys @ q))
@@ -657,7 +657,7 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG8",
+        "TT1",
         """def query_gradient_norm(q, keys, scale):
     root = len(q) ** 0.5
     p = softmax(keys @ q / root)
@@ -665,7 +665,7 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 """,
     ),
     (
-        "QG6",
+        "QG4",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     j = np.diag(p) - np.outer(p, p)

@@ -116,5 +116,4 @@ class attention_torch:
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
         ),
         "AB16": (patch("k.transpose(-2, -1)", "k.T"), patch("transpose(-2, -1)", "transpose(1, 2)")),
-        "TT4": patch("k.transpose", "q.transpose"),
     }

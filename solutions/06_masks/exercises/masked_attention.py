@@ -304,7 +304,6 @@ class masked_attention:
         "BW3": patch(RETURN, f"weights = weights.detach()\n    {RETURN}"),
         "NT7": patch(RETURN, "return (weights @ v, weights.detach())"),
         "NT8": patch(RETURN, "return (weights, weights @ v)"),
-        "NT23": patch(RETURN, "return weights @ v"),
         "TT8": patch("q.shape[-1]", "k.shape[-2]"),
         "AB22": patch("(weights @ v,", "(weights.mT @ v,"),
     }

@@ -747,7 +747,7 @@ def masked_attention(q, k, v, mask=None):
                 softmax="(s - s.max()).exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-30)"
             ),
         ),
-        ("NT23", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype)")),
+        (None, _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype)")),
         (
             "NT8",
             _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="w.to(dtype), (w @ v).to(dtype)"),

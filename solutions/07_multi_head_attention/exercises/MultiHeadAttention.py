@@ -238,7 +238,6 @@ class MultiHeadAttention:
         "BW3": (patch("weights @ v", "weights.detach() @ v"), patch("dim=-1)", "dim=-1).detach()")),
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
-        "NT23": patch("(output, weights)", "output"),
         "SD8": (
             *(SCORES_TURNED + way for way in (PLAIN, IN_PLACE, *EINSUMS)),
             *(Q_FROM_KEY + K_FROM_QUERY + way for way in (PLAIN, IN_PLACE, EINSUMS[0])),

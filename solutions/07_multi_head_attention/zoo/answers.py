@@ -493,7 +493,7 @@ class MultiHeadAttention(nn.Module):
         (None, _MHA.replace("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)")),
         ("SM5", _LOOP.replace("            s = s - s.max(dim=-1, keepdim=True).values\n", "")),
         ("NT8", _MHA.replace("return self.w_o(out), attn", "return attn, self.w_o(out)")),
-        ("NT23", _MHA.replace("return self.w_o(out), attn", "return self.w_o(out)")),
+        (None, _MHA.replace("return self.w_o(out), attn", "return self.w_o(out)")),
         ("SD5", _MHA.replace("/ math.sqrt(self.d_k)", "* math.sqrt(self.d_k)")),
         ("SD6", _MHA.replace(" / math.sqrt(self.d_k)", "").replace("dim=-1)", "dim=-1) / math.sqrt(self.d_k)")),
         ("SM2", _MHA.replace("scores, dim=-1", "scores, dim=0")),

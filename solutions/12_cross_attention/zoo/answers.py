@@ -621,7 +621,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores.mean(-1, keepdim=True))
@@ -630,7 +630,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     e = torch.exp(scores - scores[:, -1:])
@@ -656,7 +656,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "AB19",
+            None,
             """def additive_attention(query, keys, w_query, w_key, v):
     scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
     weights = torch.softmax(scores, dim=-1)
@@ -861,7 +861,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores.amin(-1, keepdim=True))
@@ -870,7 +870,7 @@ def additive_attention(query, keys, w_query, w_key, v):
 """,
         ),
         (
-            "SX4",
+            "SM5",
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     e = torch.exp(scores - scores[:, :1])
@@ -888,7 +888,7 @@ def luong_attention(query, keys, w):
 """,
         ),
         (
-            "AB19",
+            None,
             """def luong_attention(query, keys, w):
     scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
     weights = torch.softmax(scores, dim=-1)

@@ -15,28 +15,16 @@ TEXTS = (
         "by √d_k alone, the same number for every pair.",
     ),
     MistakeText(
-        "SL5",
-        "Only the value with the largest weight was taken, as in the hard look-up; all values should be blended.",
-        "Every weight is above 0, so every value counts a little. The hard look-up and the blend agree only where one score is far above "
-        "the others.",
-    ),
-    MistakeText(
         "SL8",
         "The weighted values were averaged; they should be added up.",
         "With weights that sum to 1 the sum of the weighted values is an average already. A division by the number of keys makes it that "
         "many times too small.",
     ),
     MistakeText(
-        "SL14",
-        "Another base than e was raised to the scores; softmax is made of powers of e, as `np.exp` gives them.",
-        "2ˣ = e^(0.693·x), so powers of 2 give the weights of scores that are 0.693 times as large, and powers of 10 those of scores 2.3 "
-        "times as large. For (0, 1), base 2 gives (⅓, ⅔) in place of (0.269, 0.731).",
-    ),
-    MistakeText(
-        "SL15",
-        "The sign of the scores was reversed, so the worst key got the largest weight; the scores should enter with their own sign.",
-        "A large dot product means a good fit, and exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores "
-        "exchanged. The minus sign would be right for a distance.",
+        "HL3",
+        "The order of the scores was reversed, so the worst key counts most; the one with the largest score should.",
+        "A large dot product means a good fit, and exp grows with the score. `np.argmin` looks for the worst fit, and `np.exp(scores.max() "
+        "- scores)` has maximum and scores exchanged. Both would be right for a distance.",
     ),
     MistakeText(
         "TT13",
@@ -73,17 +61,12 @@ TEXTS = (
         "too small for more.",
     ),
     MistakeText(
-        "AB21",
-        "The result was put into an array of whole numbers, which cuts off its decimals; it should keep them.",
-        "`np.zeros_like(v)` and `v.copy()` take the type of v. If v has whole numbers, what is stored there is cut to whole numbers. "
-        "`np.zeros(shape)` holds floats.",
-    ),
-    MistakeText(
         "TT8",
         "The scale was taken from another size, such as the number of keys or d_v; take it from d_k, how many numbers a query has.",
         "A dot product adds up d_k products and spreads more the more there are. However many queries, keys or sentences there are, and "
-        "however many numbers a value has, that does not change. d_k is the last axis of queries and keys: axis −2 counts tokens, and "
-        "`len` the entries of the first axis. Where two of the sizes agree, nothing shows.",
+        "however many numbers a value has, that does not change. d_k is the last axis of queries and keys, axis −1: axis −2 counts "
+        "tokens, `len` the entries of the first axis, and axis 1, counted from the front, is d_k only in a matrix; in a batch it counts "
+        "tokens or heads. Where two of the sizes agree, nothing shows.",
     ),
     MistakeText(
         "TT9",
@@ -99,13 +82,6 @@ TEXTS = (
         "stops with a UFuncTypeError.",
     ),
     MistakeText(
-        "SX4",
-        "Another number than the maximum was subtracted, such as the mean, the minimum or the first, so a larger one can still overflow.",
-        "Any shift of a whole row leaves its weights as they are, but only the maximum keeps every exponent at or below 0. With (0, 3000) "
-        "the mean is 1500, minimum and first number are 0, and exp(1500) is infinite. With an entry of −∞ the mean and the minimum are "
-        "−∞, and everything is NaN. Subtract the maximum.",
-    ),
-    MistakeText(
         "SX25",
         "A row far below 0 underflows: its largest absolute value, 0 or nothing was subtracted; subtract its own maximum, always.",
         "For (−1000, −999) a maximum that is sought from 0 on stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. With the "
@@ -113,31 +89,11 @@ TEXTS = (
         "x.max() > 80:` before the subtraction does the same harm.",
     ),
     MistakeText(
-        "SX26",
-        "The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
-        "`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the first row's "
-        "maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where they agree it runs "
-        "and changes the weights.",
-    ),
-    MistakeText(
         "SX51",
         "The maximum of the numbers before the division was subtracted, not of those that exp receives; subtract the largest of these.",
         "Any number that is the same for a whole row leaves its weights as they are, but only the maximum of the exponents themselves "
         "keeps exp in range. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and exp(2997) is infinite. From "
         "scores near 10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.",
-    ),
-    MistakeText(
-        "SX53",
-        "The maximum ran along another axis than the sum; take both along the same axis, so that a whole slice loses the same number.",
-        "Subtracting the same c from a whole slice multiplies all its exponentials by exp(−c), which the division removes. Different "
-        "numbers within a slice do not cancel: maxima of the columns change the ratios within a row, and a maximum along a fixed axis is "
-        "wrong as soon as the call names another one.",
-    ),
-    MistakeText(
-        "SX54",
-        "The exponentials of the scores themselves were added up; add up those of the shifted scores, as above the line.",
-        "Numerator and denominator need the same shift, which then cancels. With the maximum subtracted in one of them alone the weights "
-        "are too small by the factor exp(max), and large scores overflow in the sum.",
     ),
     MistakeText(
         "SX33",
@@ -179,9 +135,10 @@ TEXTS = (
     ),
     MistakeText(
         "AB20",
-        "Softmax is missing: the scores themselves were used where their weights belong.",
-        "Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1. The values are averaged with "
-        "these, and the formulas p − y and diag(p) − p pᵀ are written in them, too: scores in their place give numbers of any size.",
+        "Softmax is missing: the scores themselves were used where their weights, or the logarithms of these, belong.",
+        "Scores may be negative and sum to anything, and adding 100 to a whole row changes no weight. Softmax turns each row into "
+        "weights that sum to 1. The values are averaged with these, and the formulas p − y, diag(p) − p pᵀ and −ln p[target] are written "
+        "in them, too: scores in their place give numbers of any size.",
     ),
     MistakeText(
         "AB3",
@@ -213,12 +170,6 @@ TEXTS = (
         issue="flrngel/Self-Attentive-tensorflow#3",
     ),
     MistakeText(
-        "AB19",
-        "What came back beside the output are no weights but scores or exponentials; return what softmax gives.",
-        "Of weights none is negative and each row sums to 1: they are the exponentials of the scaled scores, divided by their sum. The "
-        "output may be right all the same, as `exps @ v / total` is.",
-    ),
-    MistakeText(
         "AB22",
         "The weights were transposed before the product with v; row i of the weights should belong to query i.",
         "Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs without an error "
@@ -235,11 +186,6 @@ TEXTS = (
         "The weights were returned first; the output should come first, then the weights.",
         "Callers unpack by position. Both are arrays, so no error is raised until the shapes differ, and a caller takes weights for "
         "output.",
-    ),
-    MistakeText(
-        "NT23",
-        "Only one thing came back; the pair (output, weights) is asked for.",
-        "The weights tell which query looked at which key. The next lessons look at them.",
     ),
     MistakeText(
         "NT9",
@@ -273,27 +219,15 @@ TEXTS = (
     ),
     MistakeText(
         "TT1",
-        "The result was already divided by √d_k; the plain products are asked for.",
-        "Scaling is a later step: of the scores, or inside attention. If both do it, the scores are divided twice.",
-    ),
-    MistakeText(
-        "QG8",
-        "A factor 1/√d was built in; the factor that the caller passes is the only one.",
-        "The caller chooses how sharp the weights are: with 1, 1/√d_k as in lesson 01, or any other number. A built-in 1/√d acts on top "
-        "of it, or in its place.",
+        "A division by √d_k was built in; none is asked for here.",
+        "Scaling is a step of its own: of the scores, or inside attention. If both do it, the scores are divided twice. And where the "
+        "caller passes a factor, it is the only one: 1, 1/√d_k as in lesson 01, or any other number.",
     ),
     MistakeText(
         "SL7",
         "The scores were divided by the factor that is passed; they should be multiplied by it.",
         "The caller passes a factor, such as a sharpness of 2 or a scale of 1/√d_k. What divides the scores is called a temperature "
         "(lesson 02): at 0 there would be nothing to divide by.",
-    ),
-    MistakeText(
-        "QF5",
-        "The sign was reversed, so the key that is sought gets the least weight; its score should be the largest.",
-        "Softmax prefers large scores, and a dot product is large where two vectors point the same way. Turned around, a query hides the "
-        "key that it is meant to find. The score needed is ln of share · (n − 1) / (1 − share), which is positive as soon as the share is "
-        "more than 1/n.",
     ),
     MistakeText(
         "QF1",
@@ -315,17 +249,6 @@ TEXTS = (
         "Every difference counted, rounding too; allow the small one that the task names.",
         "A loop, a logarithm, a float32 result or a sum over more numbers rounds differently in the last digits, even where what was "
         "added is 0. That is right all the same. Ask for more than rounding, and for less than any real error.",
-    ),
-    MistakeText(
-        "TT4",
-        "The queries were multiplied by the queries; multiply them by the keys.",
-        "A score says how well a key fits a query, so both are needed: `q @ q.T` leaves the keys out.",
-    ),
-    MistakeText(
-        "HL13",
-        "A column was taken, `[:, i]`; take row i, `[i]`, which belongs to entry i.",
-        "Keys have shape (n, d) and values (n, d_v), a row for each entry. A column has one number of every entry, and there are only d "
-        "or d_v columns: an index beyond them raises an IndexError.",
     ),
     MistakeText(
         "GB18",

@@ -39,9 +39,10 @@ TEXTS = (
     ),
     MistakeText(
         "SM4",
-        "The sums lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
+        "The sums or the maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
         "`exps.sum(axis=-1)` has one number per query and no axis for the keys. Broadcasting lines it up from the right, so the first "
-        "query's sum divides the first column. Where the numbers of queries and keys differ this is an error; where they agree it runs.\n\n"
+        "query's sum divides the first column, and its maximum is subtracted there. Where the numbers of queries and keys differ this is "
+        "an error; where they agree it runs.\n\n"
         "Exponentials [[6, 2], [1, 1]] have the row sums [8, 2]. As a column they give [[0.75, 0.25], [0.50, 0.50]]. As a row they give "
         "[[0.75, 1.00], [0.125, 0.50]].",
         "weights = exps / exps.sum(axis=-1)",
@@ -50,7 +51,8 @@ TEXTS = (
     MistakeText(
         "SM5",
         "exp overflowed: it is finite only up to 709 (in float32 up to 88.7); subtract each row's maximum first.",
-        "exp(1000) is beyond float64 too, which ends near 709. It becomes inf, and inf / inf is NaN. Small test numbers never show it.\n\n"
+        "exp(1000) is beyond float64 too, which ends near 709. It becomes inf, and inf / inf is NaN. Small test numbers never show it. "
+        "Another number in the maximum's place, the mean or the first, leaves a larger one as far above it as before.\n\n"
         "Subtracting one number c from a whole row multiplies all its exponentials by exp(−c), and the division takes that out again. "
         "With c the row's maximum the largest exponential is 1. The row [1000, 999] becomes [0, −1], with weights [0.7311, 0.2689], the "
         "same as those of [1, 0].",
