@@ -204,10 +204,6 @@ class GroupedQuerySelfAttention:
 
     mistakes = {
         "GQ1": patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat(1, shared, 1, 1))"),
-        "GH4": (
-            patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
-            patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
-        ),
         "TB42": mistake(
             patch(TURN, "pass"),
             says="Nothing is rotated: the attention does not know where its tokens stand.",
@@ -361,11 +357,5 @@ class GroupedQuerySelfAttention:
                     "(torch.arange(self.num_heads, device=x.device) // self.num_kv_heads).clamp_max(self.num_kv_heads - 1)",
                 )
             ),
-        ),
-        "GH3": patch(
-            "self.num_heads // self.num_kv_heads",
-            "self.num_heads",
-            HEADS,
-            HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
         ),
     }

@@ -393,19 +393,6 @@ TEXTS = (
         issue="PSAL-POSTECH/ONNXim#33",
     ),
     MistakeText(
-        "GH3",
-        "All query heads read the same keys and values; each group should have a KV head of its own.",
-        "One for all is multi-query attention (Shazeer 2019), the case of a single KV head. Groups keep some difference between the "
-        "heads (Ainslie et al. 2023).\n\n"
-        "Take 4 heads and 2 KV heads: heads 0 and 1 should read KV head 0, and heads 2 and 3 should read KV head 1.",
-    ),
-    MistakeText(
-        "GH4",
-        "Keys and values were repeated in different orders; a query head should take both from the same KV head.",
-        "Weights found with one KV head's keys are meant for that head's values, not for another head's.\n\n"
-        "Take 4 heads and 2 KV heads. `repeat` gives the heads 0 1 0 1, `repeat_interleave` 0 0 1 1; k and v need the same one.",
-    ),
-    MistakeText(
         "KC10",
         "Keys and values were exchanged; the scores are made of the keys, and what is read are the values.",
         "Both have the same shape, so nothing raises. A cache that gets (k, v) should give (keys, values) back.\n\n"
