@@ -224,8 +224,11 @@ def test_programs_of_one_entry_or_query_are_judged_by_some_of_them(name, number)
         assert parts["left_out"].array > 0
         assert case.reading(case, parts)["result"].shape == case.args[0].array.shape
     slips = {
-        "triton_add": (("(x.numel(),)", "(x.numel() - 1,)", ""), ("tl.load(x + i) + ", "tl.load(x + i) - ", "KN7")),
-        "triton_attention": (("(t_q, b * h)", "(t_q - 1, b * h)", ""), ("l = l * old + ", "l = l + ", "KN41")),
+        "triton_add": (
+            ("(x.numel(),)", "(x.numel() - 1,)", ""),
+            ("torch.empty_like(x)", "torch.empty(x.shape)", "KN11"),
+        ),
+        "triton_attention": (("(t_q, b * h)", "(t_q - 1, b * h)", ""), ("l = l * old + ", "l = l + ", "TI18")),
     }
     for old, new, id in slips[name]:
         verdict = judge(exercise, from_cells(name, right.replace(old, new)))

@@ -732,12 +732,11 @@ if kernels_run:
 #
 # - triton_add KN4: Which program owns the last entry, and how many programs did you launch?
 # - triton_add KN3: Where does lane 3 of the last block write, if nothing masks it?
-# - triton_add KN5: At which entry should program 1 begin?
 # - triton_softmax KN21: Which lanes does the sum count, and what does each add?
 # - triton_softmax KN23: In memory, how far is row 1 from row 0?
 # - triton_softmax KN20: What is the largest number that exp meets in your kernel?
 # - triton_attention KN40: What is the score of a key that does not exist?
-# - triton_attention KN41: What is l relative to before this tile, and after it?
+# - triton_attention TI18: What is l relative to before this tile, and after it?
 # - triton_attention KN47: Which is the last key that any query of this tile may see?
 # - triton_attention KN52: At which entry does head 1 of the keys begin, and at which head 1 of the queries?
 #

@@ -166,7 +166,8 @@ def _judged(name: str, old: str, new: str):
 
 
 def test_a_cache_is_judged_over_several_appends():
-    assert _judged("KVCache", "self.length = end\n", "pass\n").mistakes == ("KC2",)
+    verdict = _judged("KVCache", "self.length = end\n", "pass\n")
+    assert verdict.headline == "`keys after 3 tokens` has shape (1, 1, 1, 2); expected (1, 1, 3, 2)."
     verdict = _judged("KVCache", "return self.keys[:, :, :end], self.values[:, :, :end]", "pass")
     assert verdict.status == "failed" and verdict.headline == "append gave None; expected two tensors: (keys, values)."
 

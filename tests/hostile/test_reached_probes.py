@@ -62,10 +62,10 @@ MISTAKES = {
     "SelfAttention": "SD1",
     "MultiHeadAttention": "MH1",
     "triton_add": "KN1",
-    "triton_softmax": "KN24",
     "triton_attention": "KN47",
 }
 OWN = {
+    "triton_softmax": ("tl.load(x + offsets, mask=mask, other=-float('inf'))", "tl.load(x + offsets)"),
     "attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v"),
     # What these ask by a probe of their own is where results lie.
     "grouped_query_attention": ("return weights @ v", "return (weights @ v).cpu()"),

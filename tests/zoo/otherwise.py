@@ -644,11 +644,7 @@ OTHERWISE = {
         {
             "GQ1": ("g = h // (H // n)", "g = h % n"),
             "GH2": ("g = h // (H // n)", "g = h // n % n"),
-            "GH3": ("g = h // (H // n)", "g = 0"),
             "GH6": ("if causal:", "if causal and T == S:"),
-            "GH7": ("causal=True", "causal=False"),
-            "GH8": ("if causal:", "if 1:"),
-            "GH9": ("stack(made, 1)", "stack(made, 2)"),
             "MK13": ("if causal:", "if not q.numel():"),
             "MK14": (" + (S - T)", ""),
             "MK7": ("<= at", "< at"),
@@ -673,7 +669,6 @@ OTHERWISE = {
             "WM15": ("i + t_k - t_q", "i + t_q - t_k"),
             "WM3": ("j <= p and ", ""),
             "WM4": ("(p - j < window or j < sinks)", "p - j < window or j < sinks"),
-            "WM5": (" or j < sinks", ""),
             "WM7": ("< window", "< window - sinks"),
             "WM9": ("j < sinks", "j >= t_k - sinks"),
             "MK1": (
@@ -681,23 +676,15 @@ OTHERWISE = {
                 "[not (j <= p and (p - j < window or j < sinks)) for",
             ),
             "MA2": ("torch.tensor(rows)", "torch.tensor(rows).long()"),
-            "WM11": ("p - j < window", "t_k - j <= window"),
         },
     ),
     "KVCache": (
         CACHE,
         {
-            "KC2": ("self.used = last", "pass"),
             "KC4": ("self.both[0, :, :, :last], self.both[1, :, :, :last]", "self.both[0], self.both[1]"),
-            "KC3": ("self.both[0, :, :, :last], self.both[1, :, :, :last]", "k, v"),
             "KC6": ("last > self.most", "last >= self.most"),
             "KC10": ("enumerate((k, v))", "enumerate((v, k))"),
             "KC11": ("dtype=dtype, ", ""),
-            "KC13": ("return self.used", "return self.most"),
-            "KC14": (
-                "self.both[0, :, :, :last], self.both[1, :, :, :last]",
-                "self.both[0, :, :, :last] + 0, self.both[1, :, :, :last] + 0",
-            ),
             "KC18": (
                 "self.both[half, :, :, self",
                 "self.both[0, :, :, self",
@@ -720,13 +707,9 @@ OTHERWISE = {
             "GC1": ("model(fresh,", "model(torch.cat(columns, 1),"),
             "CM50": ("[:, -1:]", "[:, :1]"),
             "CM43": ("torch.no_grad()", "torch.enable_grad()"),
-            "GC2": ("model(fresh, memory)", "model(torch.cat(columns, 1), model.new_cache(len(ids)))"),
-            "GC6": ("columns, fresh = [ids], ids", "columns, fresh = [ids], ids[:, -1:]"),
             "GC13": ("<= max_new", "<= 1 + max_new"),
             "CM54": ("cat(columns, 1)", "cat(columns[1:] or [ids[:, :0]], 1)"),
             "GC17": ("argmax(2)", "argmin(2)"),
-            "GC16": ("argmax(2)", "argmax(2)[:1].expand(len(ids), 1)"),
-            "GC15": ("len(ids)", "ids.size(1)"),
         },
     ),
 }

@@ -194,13 +194,6 @@ class merge_partial:
             why="""Libraries often keep *normalized* outputs together with a logsumexp, and merge those as a weighted mean. Here o is
             the sum Σ exp(score − m) · value, not divided by anything: its weight is inside it already.""",
         ),
-        "OS5": mistake(
-            patch(RETURN, "return (m + torch.log(l), l, o)"),
-            patch(MAXIMUM, "m = torch.logaddexp(m_a, m_b)"),
-            says="A logsumexp was taken for m; it should be the largest score.",
-            why="""A logsumexp also holds the sum: it is m + log l. For two scores of 0 the largest is 0 and the logsumexp ln 2. The
-            next merge counts l and o relative to m, the largest score.""",
-        ),
         "OS6": mistake(
             patch(
                 SHIFT,
@@ -218,16 +211,6 @@ class merge_partial:
             new part lay 89 above the old one.""",
             issue="zhuzilin/ring-flash-attention#30",
         ),
-        "OS7": mistake(
-            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-50000.0)", SHIFT, "shift = m"),
-            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
-            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
-            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
-            says="Over no keys at all m is a large negative number; it should be −∞.",
-            why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
-            looks for m = −∞ to find rows without a key finds none.""",
-            issue="flashinfer-ai/flashinfer#4450",
-        ),
         "OS17": mistake(
             patch(SHIFT, "shift = m.clamp_min(-1000.0)"),
             patch(SHIFT, "shift = m.clamp_min(-100.0)"),
@@ -244,13 +227,6 @@ class merge_partial:
             real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset it in this way lost
             whole heads.""",
             issue="Dao-AILab/flash-attention#2082",
-        ),
-        "OS9": mistake(
-            patch(O, "o = o_a * scale_a + o_b * scale_b"),
-            says="""A number of each query, a factor or its logsumexp, was lined up with the columns; write it with a last axis, x[...,
-            None].""",
-            why="""(…, T_q) broadcasts across the columns. With [..., None] it is one number a row. Without it there is an error where the
-            lengths differ, and a silently wrong result where they agree.""",
         ),
         "SM6": (
             patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
@@ -277,12 +253,5 @@ class merge_partial:
             why="""Under a causal mask some queries of a tile see a key and others do not. With `any()` one empty row decides for rows
             that still need merging. With `all()` a single row in which neither side has a key is not guarded: m_a − m is −∞ − (−∞), which
             is NaN.""",
-        ),
-        "OS15": mistake(
-            patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
-            patch(L, "l = (l_a * scale_a + l_b * scale_b).clamp_min(1e-06)"),
-            says="l was kept above 0 by a small number, against a division by 0; over no keys it should be exactly 0.",
-            why="""An epsilon hides the case that it guards: l = 1e-6 looks like a key with a tiny weight. Nothing is divided here, so
-            there is nothing to guard but −∞ − (−∞).""",
         ),
     }

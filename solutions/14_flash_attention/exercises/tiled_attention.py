@@ -87,12 +87,6 @@ STATE = """        m = q_tile.new_full(q_tile.shape[:-1], -math.inf)
         o = q_tile.new_zeros(*q_tile.shape[:-1], v.shape[-1])
 """
 START = "m = q_tile.new_full(q_tile.shape[:-1], -math.inf)"
-TILES = "k_tile, v_tile = (k[..., left:left + block_size, :], v[..., left:left + block_size, :])"
-CAUSAL_LINES = "if causal:\n                columns = torch.arange(left, left + k_tile.shape[-2], device=q.device)"
-PADDED = f"""{TILES}
-            short = block_size - k_tile.shape[-2]
-            if short > 0:
-                k_tile, v_tile = (torch.nn.functional.pad(k_tile, (0, 0, 0, short)), torch.nn.functional.pad(v_tile, (0, 0, 0, short)))"""
 
 KEPT = patch("m = m_new\n", "pass\n")
 OWN_MAXIMUM = patch(EXPS, "rescale, p = (torch.exp(m - m_new), torch.exp(scores - scores.amax(dim=-1)[..., None]))")
@@ -204,11 +198,7 @@ class tiled_attention:
             score, and log l alone is too small by m. Kernels often compute in base 2, since exp2 is the faster instruction, and convert
             at the end. For one key it is that key's score.""",
         ),
-        "TI8": mistake(
-            patch(OUTPUT, "outputs.append(o)"),
-            says="The output was not divided by l; the weights should sum to 1.",
-            why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it becomes the weighted mean.",
-        ),
+        "TT14": patch(OUTPUT, "outputs.append(o)"),
         "OS3": (
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]", OUTPUT, "outputs.append(o)"),
             patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]"),
@@ -239,40 +229,25 @@ class tiled_attention:
             ),
             patch(ACC, "o = o * rescale[..., None] + p / p.sum(dim=-1, keepdim=True) @ v_tile") + NO_SKIP,
         ),
-        "TI11": mistake(
-            patch(TILES, PADDED, CAUSAL_LINES, CAUSAL_LINES.replace("left + k_tile.shape[-2]", "left + block_size")),
-            says="The last tile was padded with zeros, and the padding counts: a score of 0 gets the weight e⁰.",
-            why="""Padding makes all tiles alike, and a key of zeros has the score 0, not −∞. Padded keys have to be hidden like masked
-            ones. Slicing needs no padding: the last tile is shorter.""",
-        ),
         "OS2": patch(EXPS, EXPS.replace("m - m_new)", "m_new - m)")),
-        "TI13": mistake(
-            *(patch(MAXIMUM, "m_new = scores.amax(dim=-1)") + more for more in (patch(), NO_SKIP)),
-            says="The new maximum should be the larger of the two; it was the tile's own, or the smaller one.",
-            why="""Where m_new lies below what came before, exp(m − m_new) is above 1 and overflows as soon as the two lie 89 apart;
-            within the range of float32 the result may still be right, since both sums carry the same factor. In a tile or a part in which
-            a query sees nothing, the maximum is −∞: taken for the new one, it makes everything infinite or NaN.""",
-        ),
-        "TI21": mistake(
+        "TI13": (*(patch(MAXIMUM, "m_new = scores.amax(dim=-1)") + more for more in (patch(), NO_SKIP)),),
+        "TI21": (
             *(
                 kept + more
                 for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT)
                 for more in (patch(), NO_SKIP)
             ),
-            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
-            why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
-            that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.""",
         ),
         "SM6": (
             patch("scores.amax(dim=-1)", "scores.max()"),
             patch("scores.amax(dim=-1)", "scores.amax(dim=(-2, -1)).unsqueeze(-1)"),
         ),
         "TI20": (
-            *MASK_MISTAKES["TI20"].ways,
+            *MASK_MISTAKES["TI20"],
             patch(KEY_LOOP, KEY_LOOP.replace("visible", "min(visible, t_q)")),
             patch(KEY_LOOP, KEY_LOOP.replace("visible", "t_q if not causal else visible")),
         ),
-        "TI2": mistake(
+        "TI2": (
             *MASK_MISTAKES["TI2"],
             FULL_TILES,
             FULL_TILES
@@ -282,16 +257,7 @@ class tiled_attention:
                 "torch.cat(logsumexps",
                 f"torch.cat((*logsumexps, {REST.format('')})",
             ),
-            says="The last tile, of keys or of queries, is dropped where it is not full.",
-            why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
-            key. Where block_size exceeds T_q there is no full tile of queries at all. `range(0, T_k, block_size)` also starts the last,
-            shorter tile, and slicing ends where the tensor does.""",
         ),
-        "TI18": mistake(
-            patch(SUM, "l = l + p.sum(dim=-1)"),
-            says="l was not rescaled; it should get the same factor as o.",
-            why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l divides by a sum on another scale,
-            and the weights no longer sum to 1.""",
-        ),
+        "TI18": patch(SUM, "l = l + p.sum(dim=-1)"),
         "TT8": patch(SCORES, SCALED.format("math.sqrt(v.shape[-1])")),
     }

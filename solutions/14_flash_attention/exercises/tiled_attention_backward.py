@@ -57,10 +57,6 @@ NO_WEIGHTS = patch(GRAD_SCORES, GRAD_SCORES.replace("weights * (grad_weights", "
 LAST_TILE = patch(GRAD_Q, GRAD_Q.replace("+=", "="))
 
 
-def delta(made: str):
-    return patch(DELTA, f"delta = {made}")
-
-
 def _remainder(case: Case) -> float:
     """What may be left of grad_k's sum over the keys where delta is taken from the weights.
 
@@ -238,25 +234,10 @@ class tiled_attention_backward:
             why="""A query is moved by every key that it sees, and a key and its value by every query that sees them. After the last tile
             only that tile's share is left.""",
         ),
-        "FB8": mistake(
-            delta("(output * output).sum(dim=-1)"),
-            delta("(grad_output * grad_output).sum(dim=-1)"),
-            delta("grad_output.sum(dim=-1)"),
-            delta("output.sum(dim=-1)"),
-            delta("(grad_output * output).mean(dim=-1)"),
-            says="The row's weighted mean should be rowsum(dO ⊙ O), the output times its *gradient*, summed over the features.",
-            why="""Σ_j W_ij dW_ij = Σ_j W_ij (dO_i · V_j) = dO_i · O_i, a dot product of two arrays. With an output of (1, 2) and its
-            gradient (3, 0) it is 3. One of the two alone, or taken twice, gives another number, and an average over the features is d_v
-            times too small.""",
-        ),
         "GB10": (
             patch(RETURN, "return (grad_k, grad_q, grad_v)"),
             patch(RETURN, "return (grad_v, grad_k, grad_q)"),
             patch(RETURN, "return (grad_q, grad_v, grad_k)"),
-        ),
-        "OS9": (
-            patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at][..., None, :])"),
-            patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at].unsqueeze(-2))"),
         ),
         "GB18": (
             NO_WEIGHTS,

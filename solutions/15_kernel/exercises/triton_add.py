@@ -9,7 +9,7 @@ from grader.course.readings import numbers
 
 from ..shared import HALF, case, compiled, fault, kernel_result, normal
 
-OFFSETS, MASK = "offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", "mask = offsets < n"
+MASK = "mask = offsets < n"
 X, Y = "tl.load(x + offsets, mask=mask)", "tl.load(y + offsets, mask=mask)"
 STORE = "tl.store(out + offsets, total, mask=mask)"
 OUT, GRID = "out = torch.empty_like(x)", "grid = (triton.cdiv(n, 1024),)"
@@ -61,14 +61,10 @@ class triton_add:
             NO_MASK,
             NO_MASK + patch(STORE, "tl.store(out + offsets, total)"),
             patch(X, "tl.load(x + offsets)"),
+            patch(Y, "tl.load(y + offsets)"),
             says="The load has no mask: its last lanes read beyond the end of the tensor.",
             why="""A block has BLOCK lanes, whatever is left of the tensor. The lanes beyond its end have an address all the same, and what
             lies there is another tensor's, or nobody's, which ends the program. `mask=offsets < n` in the load keeps them from reading.""",
-        ),
-        "KN2": mistake(
-            patch(Y, "tl.load(y + offsets)"),
-            says="The load of the second tensor has no mask.",
-            why="A mask belongs to one load. Each load, and the store, needs its own.",
         ),
         "KN3": mistake(
             patch(STORE, "tl.store(out + offsets, total)"),
@@ -84,25 +80,6 @@ class triton_add:
             why="""2,500 entries in blocks of 1,024 are two full blocks and a part of a third. `n // BLOCK` counts the full ones alone;
             `triton.cdiv(n, BLOCK)` rounds up, and the mask takes care of what the last block has too much.""",
         ),
-        "KN5": mistake(
-            patch(OFFSETS, "offsets = tl.program_id(0) + tl.arange(0, BLOCK)"),
-            says="The program's number was not multiplied by BLOCK: each program begins one entry after the one before it.",
-            why="""Program 1 is to begin where program 0 ends, at entry BLOCK. With `tl.program_id(0) + tl.arange(0, BLOCK)` it begins at
-            entry 1, does nearly all of program 0's work again, and nobody reaches the end.""",
-        ),
-        "KN6": mistake(
-            patch(OFFSETS, "offsets = tl.arange(0, BLOCK)"),
-            says="All programs take the first block: the offsets lack the program's number along the axis on which the grid has programs.",
-            why="""Every program runs the same lines. What tells one from another is `tl.program_id(0)` alone, in a grid of one axis:
-            along another axis the number is 0 for all. Without it, all of them do the first block, and nobody the rest.""",
-        ),
-        "KN7": mistake(
-            patch(f"{X} + {Y}", f"{X} - {Y}"),
-            patch(f"{X} + {Y}", f"{Y} - {X}"),
-            patch(f"{X} + {Y}", f"{X} * {Y}"),
-            says="The two tensors were not added; x + y is expected.",
-            why="The kernel's result is the sum of what the two loads give.",
-        ),
         "KN8": mistake(
             patch(Y, "tl.load(x + offsets, mask=mask)"),
             patch(X, "tl.load(y + offsets, mask=mask)"),
@@ -115,12 +92,6 @@ class triton_add:
             says="The mask lets one entry too many through: the last one is n − 1.",
             why="Entries count from 0, so that n of them end at n − 1. `offsets <= n` lets entry n through, which is not there.",
         ),
-        "KN10": mistake(
-            patch(MASK, "mask = tl.arange(0, BLOCK) < n"),
-            says="The mask compares lanes, not entries: compare the offsets with n.",
-            why="""In program 0 the two are the same. In the last program lane 5 may be entry 2,053: whether that exists is asked of the
-            offset, not of the lane.""",
-        ),
         "KN11": mistake(
             patch(OUT, "out = torch.empty(x.shape, device=x.device)"),
             patch(OUT, "out = torch.empty(x.shape)"),
@@ -132,24 +103,6 @@ class triton_add:
             says="The rows were counted, `len(x)` or `x.shape[0]`; all entries should be, `x.numel()`.",
             why="""For the kernel a tensor is one long row of numbers. A tensor (3, 4) has 12 of them, and with n = 3 those from entry 3 on
             are masked.""",
-        ),
-        "KN71": mistake(
-            patch(Y, "tl.load(y + tl.arange(0, BLOCK), mask=mask)"),
-            patch(X, "tl.load(x + tl.arange(0, BLOCK), mask=mask)"),
-            *(
-                patch(
-                    Y,
-                    "tl.load(y + tl.arange(0, BLOCK), mask=mask)",
-                    GRID,
-                    GRID.replace("1024", block),
-                    "BLOCK=1024",
-                    f"BLOCK={block}",
-                )
-                for block in ("512", "256", "128", "64", "32", "16")
-            ),
-            says="One of the two loads begins at the start of its tensor in every program; both should read at the program's own offsets.",
-            why="Program 1 adds entries BLOCK and on of x to entries BLOCK and on of y. In program 0 the lanes and the offsets are the "
-            "same.",
         ),
     }
 

@@ -11,16 +11,13 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from ..shared import COMPILED, HALF, attention_result, case
 
-ROWS = "rows, features = (top + tl.arange(0, QUERIES)[:, None], tl.arange(0, D)[None, :])"
-TOP = "top, head = (tl.program_id(0) * QUERIES, tl.program_id(1))"
-Q_AT, K_AT = "q_at = (head * t_q + rows) * D + features", "k_at = (head * t_k + columns[:, None]) * D + features"
+K_AT = "k_at = (head * t_k + columns[:, None]) * D + features"
 Q_TILE = "q_tile = tl.load(q + q_at, mask=rows < t_q, other=0.0)"
-K_TILE = "k_tile = tl.load(k + k_at, mask=columns[:, None] < t_k, other=0.0)"
 V_TILE = "v_tile = tl.load(v + k_at, mask=columns[:, None] < t_k, other=0.0)"
 STORE = "tl.store(out + q_at, o / l[:, None], mask=rows < t_q)"
 START = "m = tl.full((QUERIES,), -float('inf'), tl.float32)"
 VISIBLE = "visible = tl.minimum(t_k, top + QUERIES + t_k - t_q) if CAUSAL else t_k"
-LOOP, COLUMNS = "for left in range(0, visible, KEYS):", "columns = left + tl.arange(0, KEYS)"
+LOOP = "for left in range(0, visible, KEYS):"
 SCORES = "scores = tl.dot(q_tile, tl.trans(k_tile)) * scale"
 SEEN = "seen = columns[None, :] < t_k"
 CAUSAL = "if CAUSAL:\n            seen = seen & (columns[None, :] <= rows + (t_k - t_q))"
@@ -29,7 +26,7 @@ MAXIMUM = "m_new = tl.maximum(m, tl.max(scores, axis=1))"
 EXPS = "rescale, p = (tl.exp(m - m_new), tl.exp(scores - m_new[:, None]))"
 SUM = "l = l * rescale + tl.sum(p, axis=1)"
 ACC = "o = o * rescale[:, None] + tl.dot(p.to(v_tile.dtype), v_tile)"
-KEPT, BLOCKS, GRID = "m = m_new\n", "queries, keys = (64, 32)", "grid = (triton.cdiv(t_q, queries), b * h)"
+KEPT, BLOCKS = "m = m_new\n", "queries, keys = (64, 32)"
 NO_SKIP = patch(VISIBLE, "visible = t_k")
 
 
@@ -213,38 +210,13 @@ class triton_attention:
             why="""The last tile of keys is not full. What was masked in the load is a key of zeros, whose score with any query is 0,
             and whose exponential goes into l. `tl.where(columns < T_k, scores, −∞)` takes it out, before the maximum.""",
         ),
-        "KN41": mistake(
-            *ways(SUM, SUM.replace(" * rescale", "")),
-            says="l was not rescaled; it gets the same factor as o, exp(m − m_new).",
-            why="l and o are sums relative to the same maximum. If only one of them moves on to the new maximum, o / l mixes two scales.",
-        ),
-        "KN42": mistake(
-            patch(STORE, STORE.replace("o / l[:, None]", "o")),
-            says="The output was not divided by l.",
-            why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it is the weighted mean.",
-        ),
-        "KN43": mistake(
-            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]", of=TILES),
-            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]", STORE, STORE.replace("o / l[:, None]", "o"), of=KEYS[:1]),
-            says="o was divided by l in every turn of the loop; divide once, after the last.",
-            why="After a division o is a mean and no longer a sum, so that the next tile cannot be added to it.",
-        ),
-        "KN44": mistake(
-            *ways(KEPT, "m = m\n", of=TILES),
-            says="The running maximum was never kept: m stays −∞, and each tile forgets the ones before it. End the loop with m = m_new.",
-            why="What was summed before is multiplied by exp(m − m_new), and exp(−∞) is 0: only the last tile is left.",
-        ),
-        "KN45": mistake(
-            *ways(MAXIMUM, "m_new = tl.max(scores, axis=1)", of=TILES),
-            says="The running maximum was replaced by the tile's own; it is the larger of the two.",
-            why="""Where a tile lies far below what came before, exp(m − m_new) overflows, and infinite times 0 is NaN. Within
-            float32's range both sums carry the same factor, and nothing shows.""",
-        ),
-        "KN46": mistake(
+        "TI18": ways(SUM, SUM.replace(" * rescale", "")),
+        "TT14": patch(STORE, STORE.replace("o / l[:, None]", "o")),
+        "TI21": ways(KEPT, "m = m\n", of=TILES),
+        "TI13": ways(MAXIMUM, "m_new = tl.max(scores, axis=1)", of=TILES),
+        "KN20": (
             patch(EXPS, "rescale, p = (tl.exp(m_new - m_new), tl.exp(scores))"),
             patch(MAXIMUM, "m_new = tl.zeros((QUERIES,), tl.float32)", START, "m = tl.zeros((QUERIES,), tl.float32)"),
-            says="No maximum was subtracted, so that large scores overflow: exp(89) is already too large for float32.",
-            why="exp(score − m_new) is at most 1. Without m_new a score of 100 is infinite, and one of −200 is 0 in float32.",
         ),
         "KN47": mistake(
             *(NO_SKIP + more for more in TILES),
@@ -253,146 +225,31 @@ class triton_attention:
             why="""Half of all blocks of a causal call are hidden as a whole. Read, computed and masked, they change nothing about the
             result, and cost as much as the others. A load counts as read whatever its mask is.""",
         ),
-        "KN48": mistake(
+        "TI3": (
             *ways(VISIBLE, "visible = top + t_k - t_q if CAUSAL else t_k", of=TILES),
             *ways(VISIBLE, "visible = top + 1 + t_k - t_q if CAUSAL else t_k", of=TILES[:1]),
-            says="The loop ends at what the tile's first query sees; its later queries see more keys: go on to what the last one sees.",
-            why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed,
-            and masked.""",
         ),
-        "KN49": mistake(
-            *ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
-            says="The loop ends as if the queries were the first positions; they are the last ones: T_k − T_q is to be added there, too.",
-            why="Query i is at position i + T_k − T_q. The mask is right, and changes nothing about blocks that were left out.",
-            issue="gittensor-ai-lab/sparkinfer#3",
-        ),
+        "TI20": ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
         "KN50": mistake(
             patch(K_AT, "k_at = columns[:, None] * D + features"),
-            says="Every head reads the keys and values of the first one: the offsets lack head · T_k · d.",
-            why="""The heads of all items lie one after the other, T_k · d entries each. The program's second number says which head is
-            its own.""",
-        ),
-        "KN51": mistake(
-            patch(GRID, GRID.replace("b * h", "h")),
-            patch(GRID, GRID.replace("b * h", "b")),
-            patch(GRID, GRID.replace("b * h", "1")),
-            says="Too few programs were launched along the heads: each head of each item needs its own, B · H in all.",
-            why="A batch of two items with three heads has six independent attentions. The grid's second axis counts all of them.",
+            patch(Q_TILE, Q_TILE.replace("q_at", "rows * D + features")),
+            says="Every head reads queries, or keys and values, of the first one: the offsets of a load lack head · T · d.",
+            why="""The heads of all items lie one after the other, T_q · d entries each in q and T_k · d in k and v. The program's second
+            number says which head is its own.""",
         ),
         "KN52": mistake(
             patch(K_AT, K_AT.replace("head * t_k", "head * t_q")),
             says="Keys were taken to lie T_q rows a head apart; there are T_k of them in each head.",
             why="q and the output have T_q rows a head, k and v have T_k. With T_q = T_k nothing shows.",
         ),
-        "KN53": mistake(
-            patch(Q_TILE, "q_tile = tl.load(q + q_at)"),
-            patch(Q_TILE, Q_TILE.replace("rows < t_q", "rows < t_k")),
-            says="The load of the queries lets rows beyond T_q through: its mask is rows < T_q.",
-            why="The last tile of queries is not full. In the last head, what lies beyond belongs to nobody.",
-        ),
-        "KN54": mistake(
-            patch(K_TILE, "k_tile = tl.load(k + k_at)", V_TILE, "v_tile = tl.load(v + k_at)"),
-            patch(K_TILE, "k_tile = tl.load(k + k_at)"),
-            says="The load of the keys has no mask: the last tile reads beyond T_k.",
-            why="""In all heads but the last it reads the next head's keys, which the scores' mask may hide again; in the last head it
-            reads what belongs to nobody.""",
-        ),
-        "KN55": mistake(
-            patch(V_TILE, "v_tile = tl.load(v + k_at)"),
-            says="The load of the values has no mask: the last tile reads beyond T_k.",
-            why="A weight of 0 does not help: 0 times what lies there may be NaN, and the read itself is not allowed.",
-        ),
-        "KN56": mistake(
-            patch(STORE, STORE.replace(", mask=rows < t_q", "")),
-            patch(STORE, STORE.replace("rows < t_q", "rows < t_k")),
-            says="The store lets rows beyond T_q through: they are the next head's, or nobody's. Its mask is rows < T_q.",
-            why="Each row of the output is one program's. Without a mask the last tile of a head writes into the next head.",
-            issue="Dao-AILab/flash-attention#2790",
-        ),
-        "KN57": mistake(
-            patch(GRID, GRID.replace("triton.cdiv(t_q, queries)", "t_q // queries")),
-            patch(GRID, GRID.replace("triton.cdiv(t_q, queries)", "max(1, t_q // queries)")),
-            says="The number of tiles of queries was rounded down, so that the last queries belong to no program: use triton.cdiv.",
-            why="70 queries in tiles of 64 are two tiles, of which the second is not full.",
-        ),
-        "KN58": mistake(
-            *ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):", of=TILES),
-            says="The last tile of keys is left out where it is not full.",
-            why="`range(0, T_k, KEYS)` begins it too, and the masks take care of what it has too much.",
-        ),
-        "KN59": mistake(
-            patch("p.to(v_tile.dtype)", "p"),
-            says="`tl.dot` was given float32 weights and float16 values: convert the weights to the values' type.",
-            why="Both operands of `tl.dot` have one type; it adds up in float32 all the same.",
-        ),
-        "KN60": mistake(
-            patch(EXPS, EXPS.replace("tl.exp(", "tl.exp2(")),
-            says="2 was taken to the power of the scores, not e.",
-            why="`tl.exp2` is the faster instruction. With it, the scale has to be multiplied by log₂ e = 1.4427.",
-        ),
-        "KN61": mistake(
-            patch(TOP, TOP.replace("tl.program_id(0) * QUERIES", "0")),
-            patch(TOP, TOP.replace("tl.program_id(0) * QUERIES", "tl.program_id(0)")),
-            says="Programs do not begin a whole tile of queries apart: tile i begins at i · QUERIES.",
-            why="Without the factor program 1 begins at query 1, and does nearly all of program 0's queries again.",
-        ),
-        "KN62": mistake(
-            patch(COLUMNS, "columns = tl.arange(0, KEYS)"),
-            says="Every turn of the loop reads the same keys, the first ones: the columns lack where the tile begins.",
-            why="`tl.arange` counts lanes, from 0. Which keys these are depends on the turn: left + lane.",
-        ),
-        "KN63": mistake(
-            *ways(CAUSAL, CAUSAL.replace("rows +", "tl.arange(0, QUERIES)[:, None] +"), of=TILES),
-            says="The mask counts queries from the tile's first row; positions count from the start of the sequence.",
-            why="Row 3 of the tile that begins at 64 is query 67, and sees keys 0 to 67, not 0 to 3.",
-        ),
-        "KN64": mistake(
-            *(patch("D=d", "D=64") + more for more in TILES),
-            *(patch("D=d", f"D={fixed}") for fixed in (16, 32, 128)),
-            says="The kernel takes d to be one fixed number; it is the last size of q: 16, 32, 64 or 128.",
-            why="The distance from row to row is d. A kernel gets it from q.shape at each launch, as a `tl.constexpr`.",
-        ),
-        "KN65": mistake(
-            patch(STORE, STORE.replace("q_at", "rows * D + features")),
-            patch(Q_AT, "q_at = rows * D + features"),
-            patch(Q_AT, "q_at = rows * D + features", K_AT, "k_at = columns[:, None] * D + features"),
-            says="All heads write into the first one's rows of the output: the offsets of the store lack head · T_q · d.",
-            why="""The heads of all items lie one after the other, T_q · d entries each, in the output as in q. The program's second
-            number says which head is its own.""",
-        ),
-        "KN66": mistake(
-            patch(Q_TILE, Q_TILE.replace("q_at", "rows * D + features")),
-            says="Every head reads the queries of the first one: the offsets of their load lack head · T_q · d.",
-            why="""The heads of all items lie one after the other, T_q · d entries each. The program's second number says which head is
-            its own.""",
-        ),
+        "TI2": ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):", of=TILES),
+        "KN33": patch(EXPS, EXPS.replace("tl.exp(", "tl.exp2(")),
         "KN67": mistake(
             *ways(VISIBLE, "visible = top + QUERIES + t_k - t_q if CAUSAL else t_k", of=TILES),
             says="In a causal call the loop goes on beyond T_k: end it at the smaller of T_k and what the tile's last query sees.",
             why="""The last tile of queries is not full, and its last rows are no queries. Counted as if they were, they see keys beyond
             the last one: blocks of nothing, read and masked as a whole.""",
         ),
-        "KN68": mistake(
-            *ways(V_TILE, V_TILE.replace(", other=0.0", ""), of=TILES),
-            says="Masked lanes of the values have no `other=`, and hold whatever is there; give them `other=0.0`.",
-            why="""Only with `other` does Triton promise a number. The weight of a lane beyond T_k is 0, but 0 times NaN is NaN, and it
-            goes into every output of the tile. Of the keys it does not matter: their scores are replaced.""",
-        ),
-        "KN74": mistake(
-            patch(ACC, ACC.replace("v_tile", "k_tile")),
-            says="The weights were multiplied with the keys; they should be multiplied with the values.",
-            why="Keys decide how much weight there is; what is gathered with it is the values. Both have one shape here, so nothing "
-            "raises.",
-        ),
-        "KN75": mistake(
-            patch(V_TILE, V_TILE.replace("< t_k", "< t_q")),
-            says="The load of the values is masked by T_q; it should be masked by T_k, of which there are values.",
-            why="""With fewer queries than keys the values from T_q on are loaded as 0, while their keys get weight. With more
-            queries than keys the load reads beyond the last value.""",
-        ),
-        "KN76": mistake(
-            *ways(STORE, STORE.replace("o / l[:, None]", "o / tl.sum(p, axis=1)[:, None]"), of=TILES),
-            says="The output was divided by the last tile's sum; it should be divided by l, the sum over all tiles.",
-            why="With a single tile both are the same. From the second on, l has the exponentials of earlier tiles as well, rescaled.",
-        ),
+        "KN69": ways(V_TILE, V_TILE.replace(", other=0.0", ""), of=TILES),
+        "HL1": patch(ACC, ACC.replace("v_tile", "k_tile")),
     }

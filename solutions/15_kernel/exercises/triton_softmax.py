@@ -8,10 +8,9 @@ from grader.course.declare import Tensor, exercise, holds, mistake, patch
 
 from ..shared import HALF, case, compiled, normal
 
-OFFSETS, MASK = "offsets = tl.program_id(0) * n + columns", "mask = columns < n"
+OFFSETS = "offsets = tl.program_id(0) * n + columns"
 LOAD = "scores = tl.load(x + offsets, mask=mask, other=-float('inf')).to(tl.float32)"
 EXPS = "p = tl.exp(scores - tl.max(scores, axis=0))"
-STORE = "tl.store(out + offsets, p / tl.sum(p, axis=0), mask=mask)"
 WEIGHTS = "p / tl.sum(p, axis=0)"
 LAUNCH = "softmax_kernel[rows,](x, out, n, BLOCK=triton.next_power_of_2(n))"
 ZERO = patch(LOAD, LOAD.replace("-float('inf')", "0.0"))
@@ -130,59 +129,11 @@ class triton_softmax:
             why="""The tensor is contiguous: row i begins at entry i · n. The block is larger than the row, as a rule, and what it has
             too much is masked; it moves no row.""",
         ),
-        "KN24": mistake(
-            patch(LOAD, "scores = tl.load(x + offsets).to(tl.float32)"),
-            says="The load has no mask: its last lanes read the next row, or beyond the tensor.",
-            why="A block has BLOCK lanes, and the row n. `mask=columns < n` in the load keeps the others from reading.",
-        ),
-        "KN25": mistake(
-            patch(STORE, STORE.replace(", mask=mask", "")),
-            says="The store has no mask: its last lanes write into the next row, or beyond the result.",
-            why="Each lane of a store without a mask writes, whether it has an entry of the row or not.",
-        ),
-        "KN26": mistake(
+        "TT14": (
             patch(WEIGHTS, "p"),
-            says="The exponentials were not divided by their sum.",
-            why="Weights are shares: exp(x) divided by the sum over the row.",
-        ),
-        "KN27": mistake(
             patch(WEIGHTS, "p / n"),
             patch(WEIGHTS, "p / BLOCK"),
             patch(WEIGHTS, "p / BLOCK") + WIDE,
-            says="The exponentials were divided by how many there are; divide by their sum.",
-            why="Divided by the number of entries, exponentials become their mean's terms, and no shares. `tl.sum(p, axis=0)` is the sum.",
-        ),
-        "KN28": mistake(
-            patch(EXPS, f"{EXPS}.to(x.dtype.element_ty)"),
-            says="The exponentials were converted to the input's type before they were added up: sums are kept in float32.",
-            why="""A sum in float16 keeps three digits, and ends at 65,504. Everything between load and store may be float32, at no cost in
-            memory traffic: it happens in registers. The store converts by itself.""",
-        ),
-        "KN29": mistake(
-            patch(MASK, "mask = tl.program_id(0) * n + columns < n"),
-            patch(MASK, "mask = tl.program_id(0) * n + columns < n", LOAD, LOAD.replace("-float('inf')", "0.0")),
-            says="The mask compares entries of the tensor with n; whether a lane belongs to the row is asked of its column.",
-            why="In row 0 columns and offsets are the same. From row 1 on all offsets are n or more, and every lane is masked.",
-        ),
-        "KN30": mistake(
-            patch(OFFSETS, "offsets = columns"),
-            says="The rows that a program takes do not depend on its number: program i is to take row i, and no other program takes it.",
-            why="What tells one program from another is `tl.program_id(0)`: row i begins at i · n.",
-        ),
-        "KN31": mistake(
-            patch(LAUNCH, LAUNCH.replace("[rows,]", "[n,]")),
-            says="As many programs were launched as there are columns; one for each row is needed.",
-            why="Program i does row i. With n programs some rows are nobody's, or programs do rows that are not there.",
-        ),
-        "KN32": mistake(
-            patch(
-                LAUNCH,
-                LAUNCH.replace("(x, out, n,", "(x, out, rows,").replace("[rows,]", "[n,]").replace("2(n)", "2(rows)"),
-                OFFSETS,
-                "offsets = tl.program_id(0) + columns * tl.num_programs(0)",
-            ),
-            says="Softmax ran down the columns; each row needs its own sum.",
-            why="A row's entries lie side by side, and rows lie n apart. Offsets that step by n walk down a column.",
         ),
         "KN33": mistake(
             patch("tl.exp(scores", "tl.exp2(scores"),
@@ -207,29 +158,16 @@ class triton_softmax:
         ),
         "KN69": mistake(
             patch(LOAD, LOAD.replace(", other=-float('inf')", "")),
-            says="Masked lanes have no `other=`, and hold whatever is there; load them as −∞ (`other=-float('inf')`).",
+            says="Masked lanes have no `other=`, and hold whatever is there; say what they count as: scores as −∞, values as 0.",
             why="""Only with `other` does Triton promise a number. Its interpreter takes 0, a compiled kernel what the register held; the
-            check puts NaN there. With −∞ a lane beyond the row is never the maximum, and adds 0 to the sum.""",
+            check puts NaN there. With −∞ (`other=-float('inf')`) a lane beyond the row is never the maximum, and adds 0 to the sum. Of
+            values, in attention, such a lane has the weight 0, but 0 times NaN is NaN, and it goes into every output of the tile.""",
         ),
-        "KN72": mistake(
+        "MK4": (
             *(
                 patch("other=-float('inf')", f"other={fill}") + more
                 for fill in ("-1000.0", "-100.0")
                 for more in (patch(), WIDE)
             ),
-            says="The lanes beyond the row were given a finite number; give them −∞ (`other=-float('inf')`), which no score lies below.",
-            why="""exp of a number far below the row's maximum is 0, so rows near 0 show nothing. In a row whose scores lie below
-            −1,000 a lane of −1,000 is the largest, and the row's own exponentials are 0. No finite number is below every score.""",
-        ),
-        "KN73": mistake(
-            patch(LOAD, LOAD.replace("x + offsets", "x + columns")),
-            patch(LOAD, LOAD.replace("x + offsets", "x + columns")) + WIDE,
-            says="Every program reads the first row: the offsets of the load lack the row's beginning, program number · n.",
-            why="The store goes to the program's own row, and so every row of the result is the softmax of row 0.",
-        ),
-        "KN77": mistake(
-            *(patch(WEIGHTS, f"tl.log({WEIGHTS})") + more for more in (patch(), WIDE)),
-            says="The logarithms of the weights were stored; the weights themselves were asked for.",
-            why="A logarithm of a weight is 0 or less, and those of a row do not sum to 1. log_softmax is what a loss wants (lesson 02).",
         ),
     }

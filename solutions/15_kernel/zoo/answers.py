@@ -119,12 +119,12 @@ ADD_WRONG = [
         ),
     ),
     ("KN1", _ADD.replace(", mask=mask", "")),
-    ("KN2", _ADD.replace("y_ptr + offsets, mask=mask", "y_ptr + offsets")),
+    ("KN1", _ADD.replace("y_ptr + offsets, mask=mask", "y_ptr + offsets")),
     ("KN3", _ADD.replace("output, mask=mask", "output")),
     ("KN4", _ADD.replace("triton.cdiv(n_elements, meta['BLOCK_SIZE'])", "n_elements // meta['BLOCK_SIZE']")),
-    ("KN5", _ADD.replace("block_start = pid * BLOCK_SIZE", "block_start = pid")),
-    ("KN6", _ADD.replace("block_start + tl", "tl")),
-    ("KN7", _ADD.replace("x + y\n", "x - y\n")),
+    (None, _ADD.replace("block_start = pid * BLOCK_SIZE", "block_start = pid")),
+    (None, _ADD.replace("block_start + tl", "tl")),
+    (None, _ADD.replace("x + y\n", "x - y\n")),
     ("KN8", _ADD.replace("tl.load(y_ptr", "tl.load(x_ptr")),
     ("KN9", _ADD.replace("offsets < n", "offsets <= n")),
     ("KN11", _ADD.replace("torch.empty_like(x)", "torch.empty(x.shape)")),
@@ -155,7 +155,7 @@ ADD_WRONG = [
     (None, _ADD.replace("x_ptr + offsets, mask", "x_ptr + 100_000_000 + offsets, mask")),
     (None, _ADD.replace("add_kernel[grid]", "add_kernel")),
     (None, _ADD.replace("add_kernel[grid]", "add_kernel[triton.cdiv(n_elements, 256)]")),
-    ("KN6", _ADD.replace("program_id(axis=0)", "program_id(axis=1)")),
+    (None, _ADD.replace("program_id(axis=0)", "program_id(axis=1)")),
     (
         None,  # the lanes beyond the end read the last entry again
         _ADD.replace("_ptr + offsets, mask=mask)\n", "_ptr + tl.minimum(offsets, n_elements - 1))\n"),
@@ -315,16 +315,16 @@ SOFTMAX_WRONG = [
         ),
     ),
     ("KN23", _SOFTMAX.replace("x.stride(0), n_cols,", "triton.next_power_of_2(n_cols), n_cols,")),
-    ("KN24", _SOFTMAX.replace("tl.load(input_ptrs, mask=mask, other=-float('inf'))", "tl.load(input_ptrs)")),
-    ("KN25", _SOFTMAX.replace("y, mask=mask)", "y)")),
-    ("KN26", _SOFTMAX.replace("numerator / denominator", "numerator")),
-    ("KN27", _SOFTMAX.replace("numerator / denominator", "numerator / n_cols")),
-    ("KN27", _SOFTMAX.replace("numerator / denominator", "numerator / BLOCK_SIZE")),
-    ("KN30", _SOFTMAX.replace("tl.program_id(0)", "0")),
-    ("KN31", _SOFTMAX.replace("[(n_rows,)]", "[(n_cols,)]")),
+    (None, _SOFTMAX.replace("tl.load(input_ptrs, mask=mask, other=-float('inf'))", "tl.load(input_ptrs)")),
+    (None, _SOFTMAX.replace("y, mask=mask)", "y)")),
+    ("TT14", _SOFTMAX.replace("numerator / denominator", "numerator")),
+    ("TT14", _SOFTMAX.replace("numerator / denominator", "numerator / n_cols")),
+    ("TT14", _SOFTMAX.replace("numerator / denominator", "numerator / BLOCK_SIZE")),
+    (None, _SOFTMAX.replace("tl.program_id(0)", "0")),
+    (None, _SOFTMAX.replace("[(n_rows,)]", "[(n_cols,)]")),
     ("KN33", _SOFTMAX.replace("tl.exp(", "tl.exp2(")),
     ("KN35", _SOFTMAX.replace("x - tl.max(", "x - tl.min(")),
-    ("KN28", _SOFTMAX.replace("tl.exp(x_minus_max)", "tl.exp(x_minus_max).to(input_ptr.dtype.element_ty)")),
+    (None, _SOFTMAX.replace("tl.exp(x_minus_max)", "tl.exp(x_minus_max).to(input_ptr.dtype.element_ty)")),
     # no list holds these
     ("KN34", _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "1024")),
     ("KN34", _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "512")),
@@ -667,33 +667,33 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
     ("KN40", _ATTENTION.replace('        qk = tl.where(cols[None, :] < Tk, qk, float("-inf"))\n', "")),
     ("FL1", _ATTENTION.replace("acc = acc * alpha[:, None] + ", "acc = acc + ")),
     ("FL2", _ATTENTION.replace("acc = acc * alpha[:, None] + ", "acc = acc + ").replace("l_i * alpha", "l_i")),
-    ("KN41", _ATTENTION.replace("l_i * alpha", "l_i")),
-    ("KN42", _ATTENTION.replace("    acc = acc / l_i[:, None]\n", "")),
-    ("KN44", _ATTENTION.replace("        m_i = m_new\n", "")),
+    ("TI18", _ATTENTION.replace("l_i * alpha", "l_i")),
+    ("TT14", _ATTENTION.replace("    acc = acc / l_i[:, None]\n", "")),
+    ("TI21", _ATTENTION.replace("        m_i = m_new\n", "")),
     ("FL4", _ATTENTION.replace(' - float("inf")\n    l_i', "\n    l_i")),
     ("KN47", _ATTENTION.replace(_SKIP, "end = Tk")),
-    ("KN49", _ATTENTION.replace(_SKIP, "end = tl.minimum((start_m + 1) * BLOCK_M, Tk)")),
-    ("KN48", _ATTENTION.replace(_SKIP, "end = start_m * BLOCK_M + Tk - Tq")),
+    ("TI20", _ATTENTION.replace(_SKIP, "end = tl.minimum((start_m + 1) * BLOCK_M, Tk)")),
+    ("TI3", _ATTENTION.replace(_SKIP, "end = start_m * BLOCK_M + Tk - Tq")),
     ("KN50", _ATTENTION.replace("K + off_h * stride_kh", "K").replace("V + off_h * stride_kh", "V")),
-    ("KN65", _ATTENTION.replace("O + off_h * stride_qh", "O")),
-    ("KN65", _ATTENTION.replace(" + off_h * stride_qh", "").replace(" + off_h * stride_kh", "")),
-    ("KN66", _ATTENTION.replace("Q + off_h * stride_qh", "Q")),
+    (None, _ATTENTION.replace("O + off_h * stride_qh", "O")),
+    (None, _ATTENTION.replace(" + off_h * stride_qh", "").replace(" + off_h * stride_kh", "")),
+    ("KN50", _ATTENTION.replace("Q + off_h * stride_qh", "Q")),
     (
         "KN67",
         _ATTENTION.replace("tl.minimum((start_m + 1) * BLOCK_M + Tk - Tq, Tk)", "(start_m + 1) * BLOCK_M + Tk - Tq"),
     ),
-    ("KN68", _ATTENTION.replace("mask=cols[:, None] < Tk, other=0.0", "mask=cols[:, None] < Tk")),
-    ("KN51", _ATTENTION.replace("B * H)]", "H)]")),
+    ("KN69", _ATTENTION.replace("mask=cols[:, None] < Tk, other=0.0", "mask=cols[:, None] < Tk")),
+    (None, _ATTENTION.replace("B * H)]", "H)]")),
     ("KN52", _ATTENTION.replace("k.stride(1)", "q.stride(1)")),
-    ("KN54", _ATTENTION.replace("offs_d[:, None], mask=cols[None, :] < Tk, other=0.0)", "offs_d[:, None])")),
-    ("KN55", _ATTENTION.replace("offs_d[None, :], mask=cols[:, None] < Tk, other=0.0)", "offs_d[None, :])")),
-    ("KN56", _ATTENTION.replace("acc.to(q.dtype), mask=offs_m[:, None] < Tq", "acc.to(q.dtype)")),
-    ("KN57", _ATTENTION.replace("triton.cdiv(Tq, BLOCK_M)", "Tq // BLOCK_M")),
-    ("KN60", _ATTENTION.replace("tl.exp(", "tl.exp2(")),
-    ("KN62", _ATTENTION.replace("cols = start_n + offs_n", "cols = offs_n")),
-    ("KN59", _ATTENTION.replace("p.to(v.dtype)", "p")),
+    (None, _ATTENTION.replace("offs_d[:, None], mask=cols[None, :] < Tk, other=0.0)", "offs_d[:, None])")),
+    (None, _ATTENTION.replace("offs_d[None, :], mask=cols[:, None] < Tk, other=0.0)", "offs_d[None, :])")),
+    (None, _ATTENTION.replace("acc.to(q.dtype), mask=offs_m[:, None] < Tq", "acc.to(q.dtype)")),
+    (None, _ATTENTION.replace("triton.cdiv(Tq, BLOCK_M)", "Tq // BLOCK_M")),
+    ("KN33", _ATTENTION.replace("tl.exp(", "tl.exp2(")),
+    (None, _ATTENTION.replace("cols = start_n + offs_n", "cols = offs_n")),
+    (None, _ATTENTION.replace("p.to(v.dtype)", "p")),
     (
-        "KN64",
+        None,
         _ATTENTION.replace("causal, D, BLOCK_M", "causal, 64, BLOCK_M").replace(
             "q.stride(1), k.stride(1)", "Tq * 64, Tk * 64"
         ),
@@ -702,7 +702,7 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
         (id, _ATTENTION.replace("N = 32, 32", "N = 16, 16").replace(old, new))
         for id, old, new in (
             ("FL1", "acc = acc * alpha[:, None] + ", "acc = acc + "),
-            ("KN41", "l_i * alpha", "l_i"),
+            ("TI18", "l_i * alpha", "l_i"),
             ("KN40", '        qk = tl.where(cols[None, :] < Tk, qk, float("-inf"))\n', ""),
             ("MK4", 'qk, float("-inf")', "qk, -1.0e4"),
         )
@@ -843,7 +843,7 @@ def triton_add(x: Tensor, y: Tensor) -> Tensor:
 """,
     ),
     (
-        "KN71",
+        None,
         """@triton.jit
 def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -864,7 +864,7 @@ def triton_add(x: Tensor, y: Tensor) -> Tensor:
 
 WRONG["triton_softmax"] += [
     (
-        "KN72",
+        "MK4",
         """@triton.jit
 def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -883,7 +883,7 @@ def triton_softmax(x: Tensor) -> Tensor:
 """,
     ),
     (
-        "KN73",
+        None,
         """@triton.jit
 def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -947,21 +947,21 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
 """
 WRONG["triton_attention"] += [
     (
-        "KN76",
+        None,
         _PLAIN_TRITON_ATTENTION.replace(
             "tl.store(out + q_at, o / l[:, None], mask=rows[:, None] < t_q)",
             "tl.store(out + q_at, o / tl.sum(p, 1)[:, None], mask=rows[:, None] < t_q)",
         ),
     ),
     (
-        "KN75",
+        None,
         _PLAIN_TRITON_ATTENTION.replace(
             "v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)",
             "v_tile = tl.load(v + at, mask=cols[:, None] < t_q, other=0.0).to(tl.float32)",
         ),
     ),
     (
-        "KN74",
+        "HL1",
         _PLAIN_TRITON_ATTENTION.replace(
             'o = o * c[:, None] + tl.dot(p, v_tile, input_precision="ieee")',
             'o = o * c[:, None] + tl.dot(p, k_tile, input_precision="ieee")',
@@ -971,7 +971,7 @@ WRONG["triton_attention"] += [
 
 WRONG["triton_softmax"] += [
     (
-        "KN77",
+        None,
         """@triton.jit
 def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)

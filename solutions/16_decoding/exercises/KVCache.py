@@ -38,14 +38,6 @@ NONE = patch(TAKEN[0], "self.keys = None", TAKEN[1], "self.values = None") + CAR
 FIRST = "{{new}}{kept} if start == 0 else torch.cat([{{old}}, {{new}}], dim=2)"
 
 
-def moved(name: str, new: str):
-    """What is there makes room in front of it, inside the memory."""
-    return (
-        f"self.{name}[:, :, new:end] = self.{name}[:, :, :start].clone()\n"
-        f"        self.{name}[:, :, :new] = {new}.detach()"
-    )
-
-
 def both(text: str):
     """What is returned is made of the memory in another way; {name} stands for it."""
     return patch(RETURN, f"return ({text.format(name='self.keys')}, {text.format(name='self.values')})")
@@ -196,34 +188,11 @@ class KVCache:
             And whether there is room is a question for the beginning: a server that finds out at the first append, or later, has to throw
             an answer away.""",
         ),
-        "KC2": mistake(
-            patch("self.length = end", "pass"),
-            patch("self.length = end", "self.length += 1"),
-            patch("self.length = end", "self.length += 1") + both("{name}[:, :, :self.length]"),
-            says="The cache does not count its tokens: each append begins at place 0 again, or counts as a single token.",
-            why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the numbers
-            in it. After a prompt of 5 tokens the length should be 5. If it is 0 or 1, the next token overwrites one of the prompt.""",
-        ),
-        "KC3": mistake(
-            patch(RETURN, "return (k, v)"),
-            both("{name}[:, :, start:end]"),
-            says="Only the new tokens came back; all tokens so far should.",
-            why="""The new query asks every token so far. With the new keys alone it would see itself and nothing else.""",
-        ),
         "KC4": mistake(
             both("{name}"),
             says="The whole memory came back; only the part that has been written should.",
             why="""Keys of zeros give scores of 0, and e⁰ is not 0: places that hold no token would get weight. Return the first
             `length` of them.""",
-        ),
-        "KC5": mistake(
-            patch(FULL, "pass"),
-            patch(FULL, "k, v, end = (k[:, :, :self.max_len - start], v[:, :, :self.max_len - start], self.max_len)"),
-            patch(FULL, "raise IndexError('full')"),
-            says="The append that would go beyond max_len tokens raises no ValueError: it is accepted, or raises another exception.",
-            why="""A slice past the end is silently cut off: what does not fit is lost, or ends in a message about sizes. A caller who
-            waits for ValueError does not catch that, nor an IndexError; an `assert` raises AssertionError, and is left out under `python
-            -O`. Compare the length *after* the append with max_len, before anything is written.""",
         ),
         "KC6": mistake(
             patch("end > self.max_len", "end >= self.max_len"),
@@ -271,13 +240,6 @@ class KVCache:
             why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model that
             silently forgets how the text began writes on as if it had never been there.""",
         ),
-        "KC9": mistake(
-            joined(FIRST.format(kept="")),
-            joined(FIRST.format(kept="")) + NONE,
-            says="The first chunk was kept as it was handed over: the cache shares its memory with the caller.",
-            why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
-            place) changes what the model remembers. Later chunks take new memory each time.""",
-        ),
         "KC10": (
             patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
@@ -288,26 +250,6 @@ class KVCache:
             says="dtype or device has no effect: the memory holds float32, or lies on the default device, whatever was asked for.",
             why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of the
             two raises. Keys that are made on a GPU have to stay there: a cache in the other memory costs a trip for every token.""",
-        ),
-        "KC13": mistake(
-            patch("return self.length", "return self.max_len"),
-            patch("return self.length", "return len(self.keys)"),
-            patch("return self.length", "return self.keys.shape[2]"),
-            says="len(cache) gives a size of the memory; it should be the number of tokens in it.",
-            why="""`len` of a tensor is its first axis, here the batch. The number of tokens so far is the position of the next one,
-            and a model asks for it at each step.""",
-        ),
-        "KC14": mistake(
-            *(both("{name}[:, :, :end]" + copied) for copied in (".clone()", ".contiguous().clone()")),
-            patch(RETURN, f"return (torch.cat([{OLD_K}, k], dim=2), torch.cat([{OLD_V}, v], dim=2))"),
-            says="A copy came back; it should be a view of the cache's own memory.",
-            why="A copy of everything so far for each new token is the work that this memory should save. A slice copies nothing.",
-        ),
-        "KC15": mistake(
-            joined("torch.cat([{new}, {old}], dim=2)"),
-            patch(KEYS, f"new = end - start\n        {moved('keys', 'k')}", VALUES, moved("values", "v")),
-            says="New tokens were put in front of the old ones; tokens should stay in the order in which they came.",
-            why="The causal mask reads positions off the order: key j is the j-th token.",
         ),
         "KC18": mistake(
             patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),

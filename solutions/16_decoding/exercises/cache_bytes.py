@@ -67,40 +67,5 @@ class cache_bytes:
             keys of d_head numbers there. And different texts have different keys: serving 32 people at once takes 32 caches, and that is
             where memory goes.""",
         ),
-        "CB5": mistake(
-            patch(" * bytes_per_number", ""),
-            patch("* bytes_per_number", "* 2"),
-            patch("* bytes_per_number", "* 4"),
-            says="bytes_per_number has no effect: numbers were counted, or a size is written into the code; multiply by bytes_per_number.",
-            why="float32 takes four bytes a number, float16 and bfloat16 take two, and a quantized cache one. The caller says which.",
-        ),
-        "CB7": mistake(
-            patch("* t *", "* t * t *"),
-            patch("* t *", "* (t * (t + 1) // 2) *"),
-            says="The bytes grow with t², as the scores do; a cache should grow with t alone.",
-            why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
-        ),
         "BY15": (patch(f"return {WHOLE}", f"return {WHOLE} / 1"), patch(f"return {WHOLE}", f"return {WHOLE} * 1.0")),
-        "CB9": mistake(
-            patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
-            patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
-            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"),
-            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000.0"),
-            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
-            patch(f"return {WHOLE}", f"return 8 * {WHOLE}"),
-            says="The result is in another unit, such as bits, MB or GiB; bytes are asked for.",
-            why="""A function that is called cache_bytes gives bytes; the code that prints them chooses the unit. Widths of numbers are
-            given in bits (float16), but bytes_per_number is in bytes already.""",
-        ),
-        "CB13": mistake(
-            patch("2 * num_layers", "num_layers", "t * batch", "t * (batch + 1)"),
-            patch("2 * num_layers", "num_layers", "batch * bytes_per_number", "batch * (bytes_per_number + 1)"),
-            says="batch or bytes_per_number was multiplied with one of keys and values alone; both should be multiplied by it.",
-            why="`batch * keys + values` multiplies the keys alone: the sum needs parentheses.",
-        ),
-        "CB14": mistake(
-            patch("* t *", "* (t + 1) *"),
-            says="t + 1 tokens were counted; the cache holds t of them, each with a key and a value.",
-            why="The token that comes next has no key yet: it gets one when it is fed, and then it is among the t.",
-        ),
     }

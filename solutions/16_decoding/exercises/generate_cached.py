@@ -13,8 +13,7 @@ from .. import readings
 FED = readings.FED
 LOOP = "for _ in range(max_new_tokens):"
 NEXT = "new = logits[:, -1].argmax(dim=-1, keepdim=True)"
-FRESH = "model.new_cache(ids.shape[0])"
-CACHE = f"cache = {FRESH}"
+CACHE = "cache = model.new_cache(ids.shape[0])"
 
 
 FED_TOO = "ids = torch.cat([ids, new], dim=1)", "ids = torch.cat([ids, new], dim=1)\n        {}"
@@ -103,35 +102,11 @@ class generate_cached:
             why="""A cache is extended by whatever is fed. Fed the text again, it holds the prompt twice, three times, …, at positions
             that were never trained. A real one also runs out of room.""",
         ),
-        "GC2": mistake(
-            *either("model(new, cache)", f"model(ids, {FRESH})", last=f"model(ids, {FRESH})"),
-            *either("model(new, cache)", f"model(new, {FRESH})", last=f"model(new, {FRESH})"),
-            says="A new cache was made at each step; make it once, before the loop.",
-            why="""The cache is what the model knows of the text. With the last token alone, a model with a new cache has forgotten
-            everything else. With the whole text the ids are right, and nothing is saved: every key is computed again.""",
-        ),
-        "GC4": mistake(
-            *either(
-                "new = ids\n",
-                """for t in range(ids.shape[1] - 1):
-            model(ids[:, t:t + 1], cache)
-        new = ids[:, -1:]
-""",
-            ),
-            says="The prompt was fed token by token; it should go in at once.",
-            why="""The numbers are the same, and the time is not. In one call the products are large and run near the machine's
-            limit. One at a time each call reads all parameters again, for a single token.""",
-        ),
         "GC5": mistake(
             *either("new = ids\n", "model(ids, cache)\n        new = ids[:, -1:]\n"),
             says="The last token of the prompt was fed twice: its logits came with the prompt.",
             why="""The prompt's call already gives the logits after its last token. Fed once more, that token is in the cache twice,
             and everything after it one place too late.""",
-        ),
-        "GC6": mistake(
-            *either("new = ids\n", "new = ids[:, -1:]\n"),
-            says="Only the last token of the prompt was fed; the whole prompt should go in.",
-            why="The cache is empty at first. It learns of the prompt by being fed the prompt.",
         ),
         "CM50": patch("logits[:, -1]", "logits[:, 0]"),
         "CM43": (*either("torch.no_grad()", "torch.enable_grad()"),),
@@ -152,20 +127,6 @@ class generate_cached:
             even if it is never fed. Where the prompt has a call of its own before the loop, that call gives the first token also where
             none was asked for: with max_new_tokens = 0 the prompt alone should come back.""",
         ),
-        "GC15": mistake(
-            *(
-                way
-                for of in ("1", "ids.shape[1]", "max_new_tokens")
-                for way in either("new_cache(ids.shape[0])", f"new_cache({of})")
-            ),
-            says="The cache was made for a batch size other than that of ids.",
-            why="`new_cache(batch)` takes memory for that many texts: ids.shape[0].",
-        ),
-        "GC16": mistake(
-            patch(NEXT, "new = logits[:1, -1].argmax(dim=-1, keepdim=True).expand(len(ids), 1)"),
-            says="The first row's token was written into all rows; each should get its own.",
-            why="A batch of one hides it.",
-        ),
         "GC17": mistake(
             patch(NEXT, "new = logits[:, -1].argmin(dim=-1, keepdim=True)"),
             patch(NEXT, "new = logits[:, -1].softmax(dim=0).argmax(dim=-1, keepdim=True)"),
@@ -185,12 +146,5 @@ class generate_cached:
             why="""`argmax(dim=-1)` of (B, V) leaves one number a row, (B,), and ids can be joined with (B, 1) only; the model, too, wants
             (B, 1). Without `dim` the logits are read as one long row of B · V numbers, and what comes back is one place in it: from the
             second text on a number above every id.""",
-        ),
-        "GC20": mistake(
-            patch("ids = torch.cat([ids, new], dim=1)", "ids.set_(torch.cat([ids, new], dim=1))"),
-            says="The tensor ids itself grew; the text should be a new tensor, and the caller's ids stay as they were.",
-            why="""A tensor that is changed in place changes for everyone who holds it: the caller's prompt then has the new tokens
-            as well, and a second call begins where the first one ended. `torch.cat` makes a new tensor; give it a name of your
-            own.""",
         ),
     }

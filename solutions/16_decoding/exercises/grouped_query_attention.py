@@ -12,7 +12,6 @@ K, V = "k = k.repeat_interleave(group, dim=1)", "v = v.repeat_interleave(group, 
 HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
 SOFTMAX, RETURN = "weights = torch.softmax(scores, dim=-1)", "return weights @ v"
 SEEN = "seen = torch.ones(t_q, t_k, dtype=torch.bool, device=q.device).tril(t_k - t_q)"
-UNEVEN = "if heads % kv_heads:\n        raise ValueError(f'{kv_heads} KV heads do not divide {heads} query heads')"
 
 
 def shared(how: str):
@@ -119,16 +118,6 @@ class grouped_query_attention:
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
             shared("{x}[:, (torch.arange(heads) // kv_heads).clamp_max(kv_heads - 1)]"),
         ),
-        "GH3": (
-            shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
-            shared("{x}.mean(dim=1, keepdim=True).expand(-1, heads, -1, -1)"),
-        ),
-        "GH4": (patch(V, "v = v.repeat(1, group, 1, 1)"), patch(K, "k = k.repeat(1, group, 1, 1)")),
-        "GH5": mistake(
-            patch(UNEVEN, "pass"),
-            says="A number of query heads that the KV heads do not divide is not refused with ValueError.",
-            why="H // H_kv rounds down, and the shapes then fail somewhere else, with a message that never mentions heads.",
-        ),
         "GH6": mistake(
             patch("if causal:", "if causal and t_q > 1 and t_q == t_k:"),
             patch("if causal:", "if causal and t_q == t_k:"),
@@ -136,37 +125,6 @@ class grouped_query_attention:
             why="""A single new token may see everything, and so the mask seems needless with a cache. A prompt in chunks brings several
             tokens at once, and the first of them would read the last.""",
             issue="Mikyx-1/TinyLLM#17",
-        ),
-        "GH7": mistake(
-            patch("causal: bool=True", "causal: bool=False"),
-            says="causal is off by default; it should be on.",
-            why="Text is written from left to right; a caller who wants both directions says so.",
-        ),
-        "GH8": mistake(
-            patch("if causal:", "if True:"),
-            says="The mask is always there; with causal=False every query should see every key.",
-            why="An encoder reads its text in both directions, and cross-attention has no order between queries and keys at all.",
-        ),
-        "GH9": mistake(
-            patch(RETURN, "return (weights @ v).transpose(1, 2)"),
-            patch(RETURN, "return (weights @ v).transpose(1, 2).flatten(2)"),
-            says="The heads were put after the tokens or merged; the output should be (B, H, T_q, d).",
-            why="Merging comes after this function, once for all attention (lesson 07).",
-        ),
-        "GH10": mistake(
-            patch(K, "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)", V, "pass"),
-            patch(RETURN, "return (weights @ v).unflatten(1, (kv_heads, group)).mean(dim=2)"),
-            patch(
-                K,
-                "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)",
-                V,
-                "pass",
-                RETURN,
-                "return (weights @ v).repeat_interleave(group, dim=1)",
-            ),
-            says="The heads of a group were averaged; all H of them should stay, and only keys and values be shared.",
-            why="""Queries are not kept, so nothing is saved by having fewer. What a group shares is what it looks at, and each head
-            still asks its own question.""",
         ),
         "MK13": patch("if causal:", "if False:"),
         "MK14": patch(".tril(t_k - t_q)", ".tril()"),

@@ -24,13 +24,13 @@ WRONG = {
         ("CB2", _BYTES.replace("num_layers * batch", "batch")),
         ("CB2", _BYTES.replace("num_kv_heads * d_head", "d_head")),
         ("CB2", _BYTES.replace("* batch", "")),
-        ("CB5", _BYTES.replace(" * bytes_per_number", "")),
-        ("CB5", _BYTES.replace("* bytes_per_number", "* 2")),
-        ("CB7", _BYTES.replace("* t *", "* t ** 2 *")),
+        (None, _BYTES.replace(" * bytes_per_number", "")),
+        (None, _BYTES.replace("* bytes_per_number", "* 2")),
+        (None, _BYTES.replace("* t *", "* t ** 2 *")),
         ("BY15", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
-        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
+        (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
         ("CB1", _BYTES.replace("= 2 * num", "= 3 * num")),
-        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
+        (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
         (None, _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
         (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
         (None, _BYTES.replace("batch=1", "batch=8")),
@@ -214,7 +214,7 @@ _CHUNKS = """class KVCache:
 """
 WRONG["KVCache"] = [
     ("KC1", _GROWING),
-    ("KC9", _NONE),
+    (None, _NONE),
     (
         "KC1",
         _NONE.replace(
@@ -237,12 +237,12 @@ WRONG["KVCache"] = [
         ),
     ),
     (
-        "KC2",
+        None,
         _CACHE.replace("        self.pos += n\n", "").replace(
             "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k[:, :, :n], self.v[:, :, :n]"
         ),
     ),
-    ("KC3", _CACHE.replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return k, v")),
+    (None, _CACHE.replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return k, v")),
     (
         "KC4",
         _CACHE.replace("torch.empty(", "torch.zeros(")
@@ -250,13 +250,13 @@ WRONG["KVCache"] = [
         .replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v"),
     ),
     (
-        "KC5",
+        None,
         _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', ""),
     ),
-    ("KC5", _CACHE.replace("if self.pos + n > self", "if self.pos > self")),
-    ("KC5", _CACHE.replace("raise ValueError", "raise IndexError")),
+    (None, _CACHE.replace("if self.pos + n > self", "if self.pos > self")),
+    (None, _CACHE.replace("raise ValueError", "raise IndexError")),
     (
-        "KC5",
+        None,
         _CACHE.replace(
             '        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
             '        assert self.pos + n <= self.k.size(-2), "cache full"\n',
@@ -287,16 +287,16 @@ WRONG["KVCache"] = [
     ),
     ("KC11", _TOGETHER.replace("dtype=dtype, ", "")),
     ("KC11", _TOGETHER.replace(", device=device)", ")")),
-    ("KC13", _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
+    (None, _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
     (
-        "KC14",
+        None,
         _CACHE.replace(
             "self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
             "self.k[:, :, :self.pos].clone(), self.v[:, :, :self.pos].clone()",
         ),
     ),
     (
-        "KC2",
+        None,
         _CACHE.replace("self.pos += n", "self.pos += 1").replace(
             "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
             "return self.k[:, :, :self.pos - 1 + n], self.v[:, :, :self.pos - 1 + n]",
@@ -482,17 +482,17 @@ WRONG["grouped_query_attention"] = [
     ),
     ("GH2", _LOOPED.replace("g = h // per", "g = h // shared % shared")),
     (None, _LOOPED.replace("g = h // per", "g = h // shared")),
-    ("GH3", _LOOPED.replace("g = h // per", "g = 0")),
-    ("GH4", _GQA.replace("torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
+    (None, _LOOPED.replace("g = h // per", "g = 0")),
+    (None, _GQA.replace("torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
     (
         "RS14",
         _LOOPED.replace('    if heads % shared:\n        raise ValueError(f"{heads} heads, {shared} shared")\n', ""),
     ),
     ("GH6", _GQA.replace("if causal:", "if causal and S == T:")),
-    ("GH7", _GROUPED.replace("causal=True", "causal=False")),
-    ("GH8", _GQA.replace("if causal:", "if True:")),
-    ("GH9", _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
-    ("GH10", _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
+    (None, _GROUPED.replace("causal=True", "causal=False")),
+    (None, _GQA.replace("if causal:", "if True:")),
+    (None, _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
+    (None, _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
     (None, _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
     ("MK13", _LOOPED.replace("if causal:", "if causal and False:")),
     ("MK14", _GQA.replace("i + (S - T)", "i")),
@@ -581,17 +581,17 @@ WRONG["window_mask"] = [
     ("WM3", _WINDOW.replace("causal & (near | sink)", "near | sink")),
     ("WM4", _WINDOW.replace("causal & (near | sink)", "(causal & near) | sink")),
     ("WM4", _ROWS.replace("min(sinks, p + 1)", "sinks")),
-    ("WM5", _WINDOW.replace("(near | sink)", "near")),
+    (None, _WINDOW.replace("(near | sink)", "near")),
     ("WM9", _WINDOW.replace("j < sinks", "j <= sinks")),
     ("WM7", _WINDOW.replace("< window", "< window - sinks")),
-    ("WM5", _WINDOW.replace("(near | sink)", "near & ~sink")),
+    (None, _WINDOW.replace("(near | sink)", "near & ~sink")),
     ("WM9", _WINDOW.replace("j < sinks", "j >= t_k - sinks")),
     ("MK1", _WINDOW.replace("return causal & (near | sink)", "return ~(causal & (near | sink))")),
     ("MK7", _WINDOW.replace("j <= i", "j < i")),
     ("MK8", _WINDOW.replace("j <= i", "j <= i + 1")),
     ("MA2", _ROWS.replace(", dtype=torch.bool", "")),
     (None, _WINDOW.replace("return causal & (near | sink)", "return (causal & (near | sink)).T")),
-    ("WM11", _WINDOW.replace("near = i - j < window", "near = j >= t_k - window")),
+    (None, _WINDOW.replace("near = i - j < window", "near = j >= t_k - window")),
     ("WM7", _WINDOW.replace("(near | sink)", "(i - j < window + sinks)")),
     (None, _WINDOW.replace("(near | sink)", "(near & sink)")),
     (None, _WINDOW.replace("i - j < window", "(i - j).abs() < window // 2")),
@@ -710,10 +710,10 @@ RIGHT["generate_cached"] = [
 ]
 WRONG["generate_cached"] = [
     ("GC1", _WRITE.replace("model(fed, cache)", "model(out, cache)")),
-    ("GC2", _WRITE.replace("model(fed, cache)", "model(out, model.new_cache(len(ids)))")),
-    ("GC2", _WRITE.replace("model(fed, cache)", "model(fed, model.new_cache(len(ids)))")),
+    (None, _WRITE.replace("model(fed, cache)", "model(out, model.new_cache(len(ids)))")),
+    (None, _WRITE.replace("model(fed, cache)", "model(fed, model.new_cache(len(ids)))")),
     (
-        "GC4",
+        None,
         _WRITE.replace(
             "    with torch.no_grad():\n",
             "    with torch.no_grad():\n        for t in range(ids.shape[1] - 1):\n            model(ids[:, t, None], cache)\n"
@@ -727,7 +727,7 @@ WRONG["generate_cached"] = [
             "    with torch.no_grad():\n        model(ids, cache)\n        fed = ids[:, -1:]\n",
         ),
     ),
-    ("GC6", _WRITE.replace("out, fed = ids, ids", "out, fed = ids, ids[:, -1:]")),
+    (None, _WRITE.replace("out, fed = ids, ids", "out, fed = ids, ids[:, -1:]")),
     ("CM50", _WRITE.replace("cache)[:, -1]", "cache)[:, 0]")),
     ("CM43", _WRITE.replace("torch.no_grad()", "torch.enable_grad()")),
     ("CM42", _WRITE.replace("    cache =", "    model.eval()\n    cache =")),
@@ -748,27 +748,27 @@ WRONG["generate_cached"] = [
         .replace("    if max_new_tokens == 0:\n        return out\n", ""),
     ),
     ("GC13", _WRITE.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
-    ("GC15", _WRITE.replace("new_cache(ids.shape[0])", "new_cache(1)")),
-    ("GC16", _WRITE.replace("            out =", "            fed = fed[:1].repeat(len(ids), 1)\n            out =")),
+    (None, _WRITE.replace("new_cache(ids.shape[0])", "new_cache(1)")),
+    (None, _WRITE.replace("            out =", "            fed = fed[:1].repeat(len(ids), 1)\n            out =")),
     ("GC17", _WRITE.replace("argmax", "argmin")),
     ("GC1", _LAST.replace("model(token, cache)", "model(text, cache)")),
-    ("GC2", _LAST.replace("model(token, cache)", "model(text, model.new_cache(len(ids)))")),
-    ("GC2", _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
+    (None, _LAST.replace("model(token, cache)", "model(text, model.new_cache(len(ids)))")),
+    (None, _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
     (
-        "GC4",
+        None,
         _LAST.replace(
             "logits = model(ids, cache)",
             "for t in range(ids.shape[1]):\n        logits = model(ids[:, t:t + 1], cache)",
         ),
     ),
     ("GC5", _LAST.replace("logits = model(ids, cache)", "model(ids, cache)\n    logits = model(ids[:, -1:], cache)")),
-    ("GC6", _LAST.replace("logits = model(ids, cache)", "logits = model(ids[:, -1:], cache)")),
+    (None, _LAST.replace("logits = model(ids, cache)", "logits = model(ids[:, -1:], cache)")),
     ("CM43", _LAST.replace("@torch.no_grad()\n", "")),
     ("CM54", _LAST.replace("return text", "return text[:, -max_new_tokens:]")),
     ("GC13", _LAST.replace("range(max_new_tokens)", "range(max_new_tokens + 1)")),
     ("GC13", _LAST.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
-    ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(1)")),
-    ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(ids.shape[1])")),
+    (None, _LAST.replace("new_cache(len(ids))", "new_cache(1)")),
+    (None, _LAST.replace("new_cache(len(ids))", "new_cache(ids.shape[1])")),
     ("GC18", _LAST.replace("argmax(dim=-1, keepdim=True)", "argmax()")),
     ("GC18", _LAST.replace("argmax(dim=-1, keepdim=True)", "argmax().expand(len(ids), 1)")),
     ("GC18", _WRITE.replace("argmax(-1, keepdim=True)", "argmax().view(1, 1)")),
@@ -824,7 +824,7 @@ WRONG["generate_cached"] = [
 
 WRONG["KVCache"] += [
     (
-        "KC2",
+        None,
         """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
         self.keys = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
@@ -848,7 +848,7 @@ WRONG["KVCache"] += [
 
 WRONG["window_mask"] += [
     (
-        "WM14",
+        None,
         """def window_mask(t_q, t_k, window, sinks=0):
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)[None, :]
@@ -876,7 +876,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        "WM18",
+        None,
         """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)
@@ -973,7 +973,7 @@ WRONG["KVCache"] += [
 """,
     ),
     (
-        "KC15",
+        None,
         """class KVCache:
     def __init__(
         self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
@@ -1002,7 +1002,7 @@ WRONG["KVCache"] += [
 
 WRONG["cache_bytes"] += [
     (
-        "CB13",
+        None,
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1013,7 +1013,7 @@ WRONG["cache_bytes"] += [
 """,
     ),
     (
-        "CB7",
+        None,
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1024,7 +1024,7 @@ WRONG["cache_bytes"] += [
 """,
     ),
     (
-        "CB13",
+        None,
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1034,7 +1034,7 @@ WRONG["cache_bytes"] += [
 """,
     ),
     (
-        "CB14",
+        None,
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1047,7 +1047,7 @@ WRONG["cache_bytes"] += [
 
 WRONG["grouped_query_attention"] += [
     (
-        "GH10",
+        None,
         """def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
     b, h, t_q, d = q.shape
     h_kv, t_k = k.shape[1], k.shape[2]
@@ -1079,7 +1079,7 @@ WRONG["window_mask"] += [
 
 WRONG["cache_bytes"] += [
     (
-        "CB9",
+        None,
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1092,7 +1092,7 @@ WRONG["cache_bytes"] += [
 
 WRONG["generate_cached"] += [
     (
-        "GC20",
+        None,
         """def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tensor:
     cache = model.new_cache(ids.shape[0])
     out, feed = ids, ids
@@ -1128,7 +1128,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        "WM5",
+        None,
         """def window_mask(t_q, t_k, window, sinks=0):
     rows = []
     for i in range(t_q):
@@ -1174,7 +1174,7 @@ WRONG["KVCache"] += [
 
 WRONG["generate_cached"] += [
     (
-        "GC2",
+        None,
         """def generate_cached(model, ids, max_new_tokens):
     memory = model.new_cache(len(ids))
     columns, fresh = [ids], ids

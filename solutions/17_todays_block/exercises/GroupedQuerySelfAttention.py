@@ -196,10 +196,6 @@ class GroupedQuerySelfAttention:
 
     mistakes = {
         "GQ1": patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat(1, shared, 1, 1))"),
-        "GH4": (
-            patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
-            patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
-        ),
         "TB43": mistake(
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
@@ -338,11 +334,5 @@ class GroupedQuerySelfAttention:
                     "(torch.arange(self.num_heads, device=x.device) // self.num_kv_heads).clamp_max(self.num_kv_heads - 1)",
                 )
             ),
-        ),
-        "GH3": patch(
-            "self.num_heads // self.num_kv_heads",
-            "self.num_heads",
-            HEADS,
-            HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
         ),
     }

@@ -371,7 +371,7 @@ WRONG["GroupedQuerySelfAttention"] = [
             "q.view(b, t, self.H // self.G, self.G, self.d).transpose(2, 3)",
         ).replace("y.reshape(b, t, -1)", "y.transpose(2, 3).reshape(b, t, -1)"),
     ),
-    ("GH4", _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
+    (None, _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
     (
         "TB43",
         _BY_HAND.replace("q = apply_rope(q, at, self.base)", "pass").replace(
@@ -460,7 +460,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("CM9", _CACHED.replace(", persistent=False", "")),
     ("PJ2", _BY_HAND.replace(", bias=False", "")),
     ("KC10", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
-    ("GH3", _LOOP.replace("h // (self.H // self.G)", "0")),
+    (None, _LOOP.replace("h // (self.H // self.G)", "0")),
     (
         None,
         _BY_HAND.replace(

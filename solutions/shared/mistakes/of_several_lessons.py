@@ -277,19 +277,6 @@ TEXTS = (
         issue="PSAL-POSTECH/ONNXim#33",
     ),
     MistakeText(
-        "GH3",
-        "All query heads read the same keys and values; each group should have a KV head of its own.",
-        "One for all is multi-query attention (Shazeer 2019), the case of a single KV head. Groups keep some difference between the "
-        "heads (Ainslie et al. 2023).\n\n"
-        "Take 4 heads and 2 KV heads: heads 0 and 1 should read KV head 0, and heads 2 and 3 should read KV head 1.",
-    ),
-    MistakeText(
-        "GH4",
-        "Keys and values were repeated in different orders; a query head should take both from the same KV head.",
-        "Weights found with one KV head's keys are meant for that head's values, not for another head's.\n\n"
-        "Take 4 heads and 2 KV heads. `repeat` gives the heads 0 1 0 1, `repeat_interleave` 0 0 1 1; k and v need the same one.",
-    ),
-    MistakeText(
         "KC10",
         "Keys and values were exchanged; the scores are made of the keys, and what is read are the values.",
         "Both have the same shape, so nothing raises. A cache that gets (k, v) should give (keys, values) back.\n\n"
@@ -385,5 +372,45 @@ TEXTS = (
         "Before anything was added, x is the tensor that the caller passed: it changes with `+=`, and where it is a leaf that "
         "requires grad, torch refuses. The second normalization has kept its x to compute the gradient later. After `+=` torch "
         "finds another version of it at `backward()` and refuses; without gradients nothing shows.",
+    ),
+    MistakeText(
+        "TI2",
+        "The last tile, of keys or of queries, is dropped where it is not full.",
+        "`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one key. "
+        "Where block_size exceeds T_q there is no full tile of queries at all. `range(0, T_k, block_size)` also starts the last tile; a "
+        "slice ends where the tensor does, and in a kernel masks take care of what the tile has too much.",
+    ),
+    MistakeText(
+        "TI3",
+        "A tile was skipped although its later queries see some of its keys: skip only what lies in the future of the tile's *last* query.",
+        "A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed and masked. "
+        "Only tiles that begin after the last query's own position can be left out.",
+    ),
+    MistakeText(
+        "TI13",
+        "The new maximum should be the larger of the two; it was the tile's own, or the smaller one.",
+        "Where m_new lies below what came before, exp(m − m_new) is above 1 and overflows as soon as the two lie 89 apart; within the "
+        "range of float32 the result may still be right, since both sums carry the same factor. In a tile or a part in which a query "
+        "sees nothing, the maximum is −∞: taken for the new one, it makes everything infinite or NaN.",
+    ),
+    MistakeText(
+        "TI18",
+        "l was not rescaled; it should get the same factor as o.",
+        "l and o are both relative to the maximum. If only o is rescaled, the quotient o / l divides by a sum on another scale, and the "
+        "weights no longer sum to 1.",
+    ),
+    MistakeText(
+        "TI20",
+        "Tiles that queries see were left out where there are fewer queries than keys: query i is at position i + T_k − T_q.",
+        "The queries are the last positions. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2 "
+        "never gets to the others, with a causal mask or without one. The mask is right, and changes nothing about tiles that were left "
+        "out. With T_q = T_k nothing shows.",
+        issue="gittensor-ai-lab/sparkinfer#3",
+    ),
+    MistakeText(
+        "TI21",
+        "The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
+        "What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile that a "
+        "query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.",
     ),
 )
