@@ -312,10 +312,7 @@ WRONG["next_token_loss"] = [
     ("MU19", _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
     (None, _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
     ("NL3", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
-    (
-        None,
-        _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather"),
-    ),
+    (None, _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather")),
     (None, _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),
     ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", ".log().mean()")),
     ("MU19", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
