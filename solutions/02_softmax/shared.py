@@ -85,6 +85,7 @@ def softmax_mistakes(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
             or as the default, it is the other way round, and a single row gets the weight 1 everywhere. For as many rows as
             columns no shape shows it.""",
         ),
+        "SX53": (top("-1"), top("0")),
         "SX25": (top(keep="initial=0, keepdims=True"), patch(f"{x}.max(", f"np.abs({x}).max(")),
     }
 

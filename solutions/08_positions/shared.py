@@ -43,6 +43,13 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
             why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighboring positions
             then look unrelated. The position is divided by that power.""",
         ),
+        "PO15": mistake(
+            patch(frequencies, "torch.ones_like(two_i)"),
+            says="All pairs were given the same frequency, or all heads the same slope; each should have its own, by its index.",
+            why="""Pair i turns by base^(−2i/d) per position. With one frequency the angle comes round again after 2π positions, so
+            near and far positions look alike; the slow pairs tell far positions apart. Head h of ALiBi has the slope 2^(−8(h +
+            1)/num_heads): a steep one reads the neighbors, a flat one the whole text. With one slope all heads look equally far.""",
+        ),
         "PO18": mistake(
             patch(exponent, f"-two_i / ({d} - 2)"),
             patch(exponent, f"-two_i / max({d} - 2, 1)"),

@@ -337,6 +337,7 @@ OTHERWISE = {
         {
             "SM5": ("number - largest", "number"),
             "TT13": ("np.exp(number - largest)", "number"),
+            "SL14": ("np.exp(number - largest)", "2.0 ** (number - largest)"),
             "SM6": ("max(rows[at])", "rows.max()"),
             "SX25": ("max(rows[at])", "max(abs(rows[at]))"),
             "SX1": ("axis, -1)", "-1, -1)", "-1, axis)", "-1, -1)"),
@@ -547,10 +548,12 @@ OTHERWISE = {
             "PO6": ("-2 * i / d", "-i / d"),
             "PO2": ("positions.double()", "positions.double() + 1"),
             "PO3": ("theta = base", "theta = 10000.0"),
+            "PO15": ("theta = base ** (-2 * i / d)", "theta = torch.ones_like(i)"),
             "PO1": ('    if d % 2 != 0:\n        raise ValueError("odd")\n', ""),
         },
     ),
     "alibi_bias": (ALIBI, {"PO26": ("-8 * (h + 1) / num_heads", "-(h + 1)")}),
+    "PO24": ("(h + 1)", "(num_heads - h)"),
     "softmax_backward": (SOFTMAX_BACKWARD, {"BW1": ("np.diag(one_p) - np.outer(one_p, one_p)", "np.diag(one_p)")}),
     "attention_backward": (
         BACKWARD,
@@ -602,6 +605,7 @@ OTHERWISE = {
             "SM5": ("s - s.amax(dim=1, keepdim=True)", "s"),
             "SM6": ("s.amax(dim=1, keepdim=True)", "s.max()"),
             "AL1": ("torch.tanh(asked.unsqueeze(1) + known)", "asked.unsqueeze(1) + torch.tanh(known)"),
+            "AL2": ("asked.unsqueeze(1) + known", "asked.unsqueeze(1) * known"),
             "AL4": ("bent, v)", "bent, v) / len(v) ** 0.5"),
             "AL7": ('"bt,bth->bh", p, keys', '"bt,bth->bh", p, known'),
             "AB20": ("p = e / e.sum(dim=1, keepdim=True)", "p = s"),
@@ -644,6 +648,7 @@ OTHERWISE = {
         {
             "GQ1": ("g = h // (H // n)", "g = h % n"),
             "GH2": ("g = h // (H // n)", "g = h // n % n"),
+            "GH3": ("g = h // (H // n)", "g = 0"),
             "GH6": ("if causal:", "if causal and T == S:"),
             "MK13": ("if causal:", "if not q.numel():"),
             "MK14": (" + (S - T)", ""),
@@ -669,6 +674,7 @@ OTHERWISE = {
             "WM15": ("i + t_k - t_q", "i + t_q - t_k"),
             "WM3": ("j <= p and ", ""),
             "WM4": ("(p - j < window or j < sinks)", "p - j < window or j < sinks"),
+            "WM5": (" or j < sinks", ""),
             "WM7": ("< window", "< window - sinks"),
             "WM9": ("j < sinks", "j >= t_k - sinks"),
             "MK1": (
@@ -685,6 +691,7 @@ OTHERWISE = {
             "KC6": ("last > self.most", "last >= self.most"),
             "KC10": ("enumerate((k, v))", "enumerate((v, k))"),
             "KC11": ("dtype=dtype, ", ""),
+            "KC13": ("return self.used", "return self.most"),
             "KC18": (
                 "self.both[half, :, :, self",
                 "self.both[0, :, :, self",

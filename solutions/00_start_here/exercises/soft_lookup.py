@@ -153,6 +153,7 @@ class soft_lookup:
             If the query or the keys are multiplied by it, the scores have it already. As a power of the weights it gives the
             right proportions, since (e^s)^c is e^(c s), but the weights no longer sum to 1.""",
         ),
+        "SL5": patch("return weights @ values", "return values[np.argmax(scores)]"),
         "TT13": (
             patch(SHIFT, "scores"),
             patch(SHIFT, "np.abs(scores)"),
@@ -168,6 +169,7 @@ class soft_lookup:
         ),
         "HL4": (patch(FIT, "-((keys - query) ** 2).sum(axis=1)"), patch(FIT, "-np.linalg.norm(keys - query, axis=1)")),
         "HL12": patch(FIT, "query @ keys"),
+        "SL14": (patch(SHIFT, "2.0 ** (scores - scores.max())"), patch(SHIFT, "10.0 ** (scores - scores.max())")),
         "HL3": patch(SHARP, "-sharpness * (keys @ query)"),
         "TT1": patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
     }

@@ -517,7 +517,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            None,
+            "SL5",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     return values[int(np.argmax(sharpness * (keys @ query)))]
@@ -585,7 +585,7 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 """,
         ),
         (
-            None,
+            "SL14",
             """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = 2.0 ** (sharpness * (keys @ query))

@@ -117,6 +117,11 @@ class softmax_rows:
             "scores / scores.sum(axis=1, keepdims=True)",
         ),
         "TT14": patch(WEIGHTS, "exponentials"),
+        "SX53": patch("max(axis=1", "max(axis=0"),
+        "SL14": (
+            patch("np.exp(shifted)", "2.0 ** shifted"),
+            patch("np.exp(shifted)", "2 ** shifted"),
+        ),  # the latter refuses whole numbers
         "TT47": mistake(
             *(patch(SHIFT, f"scores / np.abs(scores).max({axis})") for axis in ("", "axis=1, keepdims=True")),
             *(patch(SHIFT, f"scores / scores.max({axis})") for axis in ("", "axis=1, keepdims=True")),

@@ -71,6 +71,10 @@ class weighted_sum:
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
         ),
         "SL8": patch("weights @ V", "weights @ V / len(V)"),
+        "SL5": (
+            patch("weights @ V", "V[weights.argmax(axis=1)]"),
+            patch("weights @ V", "weights.max(axis=1, keepdims=True) * V[weights.argmax(axis=1)]"),
+        ),
         "TT48": mistake(
             patch("weights @ V", "weights[:, -1:] * V[-1]"),
             patch("weights @ V", "weights[:, :-1] @ V[:-1]"),

@@ -964,7 +964,7 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
-            None,
+            "SL5",
             """
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     best = weights.argmax(axis=1)
@@ -1026,7 +1026,7 @@ def weighted_sum(weights, V):
 """,
         ),
         (
-            None,
+            "SL5",
             """
 def weighted_sum(weights, V):
     return np.stack([V[np.argmax(row)] for row in weights])

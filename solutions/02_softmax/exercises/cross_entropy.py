@@ -71,6 +71,12 @@ class cross_entropy:
             answer one in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8
             against 2.3. For (0, 0) the weights are ½ and their logarithms −0.693.""",
         ),
+        "CE5": mistake(
+            patch(PICKED, "-logs.max(axis=-1)"),
+            says="The loss was computed from the largest weight; it should be computed from the target's weight.",
+            why="""The largest weight says how sure the model is, not whether it is right. The loss looks at one weight only, that of the
+            right answer.""",
+        ),
         "AB20": patch("log_softmax(scores)", "scores"),
         "CE7": mistake(
             *(patch(PICK.format("logs"), f"logs[{rows}, targets]", PICKED, "-picked") for rows in ("...", ":")),
@@ -80,6 +86,12 @@ class cross_entropy:
             pairs row i with target i in two dimensions, `np.take_along_axis` and `np.eye(n)[targets]` in any number.""",
         ),
         "CE8": patch(PICKED, "-picked"),
+        "CE9": mistake(
+            patch(PICKED, "-(np.exp(logs) * logs).sum(axis=-1)"),
+            says="The entropy of the weights came back, −Σ p ln p, in which no target occurs; −ln p[target] is asked for.",
+            why="""Entropy measures how spread out the weights are. Cross entropy puts the target in place of the first p: it has 1 at
+            the right answer and 0 elsewhere, so one term of the sum remains, −ln p[target].""",
+        ),
         "CE10": mistake(
             patch("expand_dims(targets", "expand_dims(targets - 1"),
             says="The entry before the target was used; targets are counted from 0.",
@@ -90,6 +102,12 @@ class cross_entropy:
             says="The target's position was used as a number to calculate with; a target says *which* entry is meant.",
             why="""In the formula −Σ y ln p, and in its gradient p − y, y is 1 at the target and 0 elsewhere (one-hot). The
             position is not that y: `np.eye(n)[targets]` turns positions into such rows. Or use the position as an index.""",
+        ),
+        "CE13": mistake(
+            patch(PICK.format("logs"), "logs[targets]", PICKED, "-picked"),
+            says="The targets chose rows, as `logs[targets]` does; each should choose an entry of its own row.",
+            why="""The first index of an array counts its rows. For a single row of scores, (n,), one target as the index is
+            right; for more, the index of the row comes first, and the target picks along the last axis.""",
         ),
         "CE12": mistake(
             *(

@@ -83,6 +83,12 @@ class cross_entropy_gradient:
             why="""The other scores occur in the sum Σ exp(x): raising one takes weight from the target. The gradient there is their
             weight, p_j, and the whole row sums to 0.""",
         ),
+        "CG5": mistake(
+            patch(GRADIENT, "(weights - one_hot) * (weights * one_hot).sum(axis=-1, keepdims=True)"),
+            says="The gradient of minus the target's *weight* came back; that of minus its logarithm is asked for.",
+            why="""The derivative of ln p is the derivative of p, divided by p. That division cancels the factor p of softmax's
+            derivative: the logarithm keeps the gradient large where the model is most wrong.""",
+        ),
         "CG6": mistake(
             patch(GRADIENT, "-one_hot / weights"),
             says="The gradient with respect to the weights came back, −1/p at the target; that with respect to the scores is asked for.",
@@ -95,6 +101,15 @@ class cross_entropy_gradient:
         "CE7": tuple(
             patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights") for rows in ("...", ":")
         ),
+        "CG12": mistake(
+            patch(
+                GRADIENT, "weights * (weights - one_hot - (weights * (weights - one_hot)).sum(axis=-1, keepdims=True))"
+            ),
+            says="p − y was sent through the derivative of softmax once more; return it as it is, the gradient with respect to the scores.",
+            why="""The chain rule takes the weights' gradient, −y/p, through the Jacobian diag(p) − p pᵀ and arrives at p − y. Sent
+            through the Jacobian once more, p − y becomes the gradient of another loss, the squared error ½ Σ (p − y)².""",
+        ),
+        "CE13": patch(f"return {GRADIENT}", "weights[targets] -= 1\n    return weights"),
         "CE12": (
             *(
                 patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")

@@ -77,6 +77,7 @@ class softmax:
             patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
             for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
         ),
+        "SL14": patch("np.exp(", "np.exp2("),
         "SX56": mistake(
             *(
                 patch("top = ", f"x = np.where(np.isneginf(x), {low}, x)\n    top = ") + BACK

@@ -588,7 +588,7 @@ def softmax(x, axis=-1):
 """,
         ),
         (
-            None,
+            "SX53",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -802,7 +802,7 @@ def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) 
 """,
         ),
         (
-            None,
+            "SX53",
             """def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError("temperature must be positive")
@@ -1103,7 +1103,7 @@ def log_softmax(x, axis=-1):
 """,
         ),
         (
-            None,
+            "SX53",
             """def log_softmax(x, axis=-1):
     s = x - np.max(x, axis=-1, keepdims=True)
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
@@ -1409,7 +1409,7 @@ def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 """,
         ),
         (
-            None,
+            "CE13",
             """def cross_entropy(scores, targets):
     logs = scores - scores.max(-1, keepdims=True)
     logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
@@ -1518,7 +1518,7 @@ def cross_entropy(scores, targets):
 """,
         ),
         (
-            None,
+            "CE5",
             HELP
             + """
 def cross_entropy(scores, targets):
@@ -1549,7 +1549,7 @@ def cross_entropy(scores, targets):
 """,
         ),
         (
-            None,
+            "CE9",
             HELP
             + """
 def cross_entropy(scores, targets):
@@ -1723,7 +1723,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            None,
+            "CE13",
             """def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -1770,7 +1770,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            None,
+            "CG5",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):
@@ -1821,7 +1821,7 @@ def cross_entropy_gradient(scores, targets):
 """,
         ),
         (
-            None,
+            "CG12",
             HELP
             + """
 def cross_entropy_gradient(scores, targets):

@@ -96,4 +96,9 @@ class linear_from_numpy:
             says="The weight kept NumPy's type; the layer should be float32.",
             why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'.",
         ),
+        "NT5": mistake(
+            patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
+            says="w was never copied: the layer still has its random initial weight; copy w into it.",
+            why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it.",
+        ),
     }

@@ -155,7 +155,7 @@ def linear_from_numpy(w):
 """,
     ),
     (
-        None,
+        "NT5",
         """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)

@@ -50,4 +50,9 @@ class causal_mask:
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them, so the offset is t_k − t_q. Shifted the other way, 2 queries see none of 5 keys.""",
         ),
+        "MA28": mistake(
+            patch(".tril(diagonal=t_k - t_q)", ""),
+            says="The mask allows everything, the future too; each query should see its past and itself.",
+            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out.",
+        ),
     }

@@ -254,6 +254,15 @@ class masked_attention:
             why="""A query and a key that are orthogonal have the score 0, and that key may well be seen. `scores.masked_fill(~mask, …)`
             hides what the mask hides and nothing else.""",
         ),
+        "MA35": mistake(
+            patch(ZERO, "weights = weights * mask.all(dim=-1, keepdim=True)"),
+            patch(ZERO, "weights = weights * mask.any(dim=-2, keepdim=True)"),
+            says="""The wrong things were given zeros: queries with some hidden key, or keys that no query sees; it should be
+            queries that see no key.""",
+            why="""The last axis of a mask holds the keys. `mask.any(dim=-1, keepdim=True)` asks for each query whether it
+            sees some key. `all` asks whether it sees every key: under a causal mask that is true of the last query alone.
+            `any(dim=-2)` asks for each key whether some query sees it, and a mask (T_k,) has no axis −2 at all.""",
+        ),
         "MA37": tuple(
             patch(
                 "if mask is not None:\n        lowest",

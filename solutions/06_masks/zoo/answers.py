@@ -469,7 +469,7 @@ def leaks(attention, x):
             "MA27",
             "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k).tril(t_q - t_k).bool()",
         ),
-        (None, "def causal_mask(t_q, t_k=None):\n    return torch.ones(t_q, t_k or t_q).bool()"),
+        ("MA28", "def causal_mask(t_q, t_k=None):\n    return torch.ones(t_q, t_k or t_q).bool()"),
         (
             "MK14",
             """def causal_mask(t_q, t_k=None):
@@ -587,7 +587,7 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     ],
     "masked_attention": [
         (
-            None,
+            "MA35",
             """
 def masked_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
@@ -640,7 +640,7 @@ def masked_attention(q, k, v, mask=None):
 """,
         ),
         (
-            None,
+            "MA35",
             """
 def masked_attention(q, k, v, mask=None):
     scores = (q.float() @ k.float().mT) / math.sqrt(q.shape[-1])

@@ -274,6 +274,14 @@ class MultiHeadAttention:
             *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
         ),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
+        "MU18": tuple(
+            patch(
+                "transpose(1, 2).reshape(b, t, num_heads * d_head)",
+                f"{added}(dim=1).repeat(1, 1, num_heads)",
+                of="merge_heads",
+            )
+            for added in ("sum", "mean")
+        ),
         "MU21": (
             patch(
                 f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}",
@@ -299,5 +307,20 @@ class MultiHeadAttention:
                 patch("output =", f"weights = nn.functional.dropout(weights, {p}, self.training)\n        output =")
                 for p in (0.1, 0.2, 0.5)
             ),
+        ),
+        "MU45": mistake(
+            patch(
+                "q = split_heads(self.w_q(query)",
+                """n = query.shape[-1] // self.num_heads
+        blocks = torch.block_diag(*torch.ones(self.num_heads, n, n)).to(query)
+        q = split_heads(nn.functional.linear(query, self.w_q.weight * blocks, self.w_q.bias)""",
+                "self.w_k(key)",
+                "nn.functional.linear(key, self.w_k.weight * blocks, self.w_k.bias)",
+                "self.w_v(value)",
+                "nn.functional.linear(value, self.w_v.weight * blocks, self.w_v.bias)",
+            ),
+            says="The tokens themselves were cut into heads, so each head saw one slice; project the whole token, then cut.",
+            why="""A head's queries, keys and values are d_head numbers each, and every one of them may depend on all d_model features of
+            the token. Cut first, a head multiplies its own slice by one block on the diagonal of each matrix; the rest is never used.""",
         ),
     }

@@ -47,4 +47,18 @@ class merge_heads:
             that puts each head in front of what it has, `torch.cat([head, merged])`, ends with the last head first. Either way `w_o`
             meets the numbers in an order that it was not trained with.""",
         ),
+        "MU18": mistake(
+            patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
+            patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1).repeat(1, 1, num_heads)"),
+            *(
+                patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", added)
+                for added in ("sum(dim=1)", "sum(dim=1).repeat(1, 1, num_heads)")
+            ),
+            patch("x.transpose(1, 2).reshape(b, t, num_heads * d_head)", "x.reshape(b, num_heads * t, d_head)"),
+            says="""The heads were averaged, added up, or laid one after another along the tokens; they should lie side by side,
+            along the last axis.""",
+            why="""A mean or a sum loses which head found what. A merge gives one row for each token, (B, T, num_heads · d_head), in
+            which all is kept. `torch.cat(heads, dim=1)` gives num_heads rows for each of them; with `dim=-1` it puts the heads side
+            by side.""",
+        ),
     }

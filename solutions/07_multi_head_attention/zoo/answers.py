@@ -282,7 +282,7 @@ WRONG = {
     ],
     "merge_heads": [
         (
-            None,
+            "MU18",
             """
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=1)
@@ -299,7 +299,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 """,
         ),
         (
-            None,
+            "MU18",
             """
 def merge_heads(x: torch.Tensor) -> torch.Tensor:
     return x.mean(dim=1).repeat(1, 1, x.shape[1])
@@ -316,7 +316,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
         ("MH2", "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.reshape(B, T, H * D)\n"),
         ("MH4", "def merge_heads(x):\n    B, H, T, D = x.shape\n    return x.transpose(1, 2).view(B, T, H * D)\n"),
         ("MU17", "def merge_heads(x):\n    return torch.stack(x.unbind(1), dim=-1).flatten(2)\n"),
-        (None, "def merge_heads(x):\n    return x.sum(1) / x.shape[1]\n"),
+        ("MU18", "def merge_heads(x):\n    return x.sum(1) / x.shape[1]\n"),
         (None, "def merge_heads(x):\n    return torch.cat(list(x.data.unbind(1)), dim=-1)\n"),
         (None, "def merge_heads(x):\n    return x.sum(1)\n"),
         (
@@ -327,7 +327,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     ],
     "MultiHeadAttention": [
         (
-            None,
+            "MU18",
             """
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, num_heads: int) -> None:
@@ -407,7 +407,7 @@ class MultiHeadAttention(nn.Module):
 """,
         ),
         (
-            None,
+            "MU45",
             """
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads):

@@ -58,6 +58,13 @@ class alibi_bias:
             why="""`clamp` or `tril` leaves nothing for the keys after the query, `triu` nothing for those before it. In a causal
             model a mask hides the keys after the query anyway. Here the bias is −slope · abs(i − j), on both sides.""",
         ),
+        "PO24": mistake(
+            patch("-slopes", "-slopes.flip(0)"),
+            says="The slopes, or the frequencies, are in reverse order, the smallest first; they should fall, the largest first.",
+            why="""2^(−8(h + 1)/num_heads) falls with h: head 0 looks at what is near, the last head far back. So does base^(−2i/d)
+            with i: the first pair turns by one radian per position, each later pair more slowly. In the other order attention works
+            as well, but not with weights that were trained in this one.""",
+        ),
         "PO26": mistake(
             patch("-8 * torch", "-torch", " / num_heads", ""),
             patch("-8 * torch", "-torch"),
@@ -71,6 +78,24 @@ class alibi_bias:
             says="Another rule was used where num_heads is not a power of two; use one formula for all numbers.",
             why="""The paper's published code takes the slopes of the next lower power of two and adds every second slope of
             the next higher one. That is a good choice, too, but it gives other numbers than this exercise asks for.""",
+        ),
+        "PO15": (
+            *(
+                patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")
+                for exponent in ("(-8 / num_heads)", "(-8)")
+            ),
+        ),
+        "PO41": mistake(
+            patch(SLOPES, "8 * torch.arange(1, num_heads + 1) / num_heads"),
+            says="The exponent itself, 8(h + 1)/num_heads, became the slope; the slope should be 2 to the power of minus that.",
+            why="""Slopes of 2^(−8(h + 1)/num_heads) lie between 0 and 1 and fall by a fixed factor from head to head. The exponents lie
+            between 0 and 8 and grow.""",
+        ),
+        "PO42": mistake(
+            patch(".abs()", ".abs() + 1"),
+            says="The distance was counted from 1; it should be abs(i − j), which is 0 for a token and itself.",
+            why="""One step more for every key lowers all scores of a row alike, which softmax undoes. But the bias is compared with
+            −slope · abs(i − j) itself, whose diagonal is 0.""",
         ),
         "PO35": mistake(
             patch(SLOPES, "2.0 ** -8 * torch.arange(1, num_heads + 1) / num_heads"),

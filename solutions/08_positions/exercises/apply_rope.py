@@ -160,6 +160,7 @@ class apply_rope:
             why="""Neighbors 2i and 2i + 1 were taken apart, so they must become neighbors again. Joined by `cat`, all first
             members come before all second ones.""",
         ),
+        "PO15": ANGLES["PO15"],
         "PO17": mistake(
             patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
             says="The second number of a pair was computed from the new value of the first; use the old one.",
@@ -167,5 +168,6 @@ class apply_rope:
             line then reads the rotated a. Compute both new numbers before either is stored, or read from x and write into y.""",
         ),
         "PO18": ANGLES["PO18"],
+        "PO24": patch("-two_i / d", "-two_i.flip(0) / d"),
         "AB8": patch("d = x.shape[-1]", "batch, tokens, d = x.shape"),
     }

@@ -103,6 +103,16 @@ class shift_matrix:
             OTHER,
             "shift[even + 1, even] = -angles.cos()",
         ),
+        "SH4": mistake(
+            patch("offset * ", "(offset > 0) * "),
+            patch("offset * ", "1 * "),
+            patch("offset * ", "abs(offset) * "),
+            patch("offset * frequencies", "frequencies", "return shift", "return offset * shift"),
+            says="The offset did not enter the angle as it is; the angle of a pair should be offset · ω.",
+            why="""Moving by 5 positions turns each hand five times as far as moving by one, and moving back turns it the other way.
+            To go k positions on is to turn k times: the matrix of one step to the power k. k times that matrix also makes everything
+            k times as long.""",
+        ),
         "RO1": patch(
             "even, even + 1",
             "half, half + len(half)",

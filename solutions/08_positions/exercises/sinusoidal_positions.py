@@ -93,5 +93,6 @@ class sinusoidal_positions:
         ),
         "PO6": ANGLES["PO6"],
         "PO7": ANGLES["PO7"],
+        "PO15": ANGLES["PO15"],
         "PO18": ANGLES["PO18"],
     }

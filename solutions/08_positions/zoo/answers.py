@@ -184,7 +184,7 @@ def apply_rope(x, positions, base=10000.0):
 WRONG = {
     "shift_matrix": [
         (
-            None,
+            "SH4",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -240,7 +240,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            None,
+            "SH4",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -324,7 +324,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            None,
+            "PO15",
             """
 def shift_matrix(d_model, offset, base=10000.0):
     if d_model % 2:
@@ -509,7 +509,7 @@ def shift_matrix(d_model, offset, base=10000.0):
 """,
         ),
         (
-            None,
+            "PO15",
             """def sinusoidal_positions(n_positions, d_model, base=10000.0):
     if d_model % 2:
         raise ValueError("odd")
@@ -557,7 +557,7 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
 """,
         ),
         (
-            None,
+            "PO24",
             """
 def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
     d = x.shape[-1]
@@ -867,7 +867,7 @@ def apply_rope(x, positions, base=10000.0):
     ],
     "alibi_bias": [
         (
-            None,
+            "PO41",
             """
 def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
     positions = torch.arange(t)
@@ -877,7 +877,7 @@ def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
 """,
         ),
         (
-            None,
+            "PO42",
             """
 def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
     positions = torch.arange(t)
@@ -958,7 +958,7 @@ def alibi_bias(num_heads, t):
 """,
         ),
         (
-            None,
+            "PO15",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -(2 ** (-8 / num_heads)) * (i - i[:, None]).abs().expand(num_heads, t, t)

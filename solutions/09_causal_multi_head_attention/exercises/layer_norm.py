@@ -140,4 +140,11 @@ class layer_norm:
             has trained then mean something else.""",
         ),
         "PO3": patch("variance + eps", "variance + 1e-05"),
+        "LN14": mistake(
+            patch("eps: float=1e-05", "eps: float=1e-08"),
+            patch("eps: float=1e-05", "eps: float=1e-12"),
+            patch("eps: float=1e-05", "eps: float=1e-06"),
+            says="eps has a default other than 1e-5.",
+            why="""For tokens whose variance is near eps it decides by how much they grow.""",
+        ),
     }

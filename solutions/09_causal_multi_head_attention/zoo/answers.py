@@ -483,7 +483,7 @@ WRONG["layer_norm"] = [
     (None, _VAR.replace("(v + eps)", "(v.data + eps)")),
     (None, _BY_HAND.replace("(centered * centered)", "(centered * centered).detach()")),
     ("PO3", _VAR.replace("v + eps", "v + 1e-5")),
-    (None, _VAR.replace("eps=1e-5", "eps=1e-12")),
+    ("LN14", _VAR.replace("eps=1e-5", "eps=1e-12")),
     (
         None,
         _BY_HAND.replace(

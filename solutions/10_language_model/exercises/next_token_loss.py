@@ -113,6 +113,13 @@ class next_token_loss:
             shift, not before: rows of a batch are windows from anywhere in the text, and none of them goes on in another. `roll`
             moves what falls out at one end in at the other.""",
         ),
+        "NL8": mistake(
+            patch(CALL, f"{CALL} / torch.tensor(2.0).log()"),
+            patch(CALL, f"{CALL}.exp()"),
+            says="The loss was converted, to bits or to the perplexity e^loss; the mean surprise itself is asked for, in nats.",
+            why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other. Perplexity reads
+            well, as the number of equally likely tokens, but its gradient grows with it.""",
+        ),
         "NL9": mistake(
             patch(CALL, f"-{WEIGHTS}.log().{PICKED}.mean()"),
             patch(CALL, f"-{WEIGHTS}.{PICKED}.log().mean()"),
@@ -129,6 +136,11 @@ class next_token_loss:
             token that the model holds for e^(−100) costs no more than that, and next to no gradient comes back.
 
             log_softmax subtracts the maximum first and never makes the weight; `F.cross_entropy` uses it.""",
+        ),
+        "NL12": mistake(
+            patch(TARGETS, f"{TARGETS}, ignore_index=0"),
+            says="Token 0 was left out as if it were padding; it should count like every other token.",
+            why="""`ignore_index=0` is right where id 0 means padding. In this vocabulary it is the first character.""",
         ),
         "NL19": mistake(
             patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),

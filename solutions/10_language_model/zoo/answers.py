@@ -301,16 +301,16 @@ WRONG["next_token_loss"] = [
             "logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v)[:-1], ids.reshape(-1)[1:]"
         ),
     ),
-    (None, _GATHER.replace(".mean()", ".mean() / math.log(2)")),
+    ("NL8", _GATHER.replace(".mean()", ".mean() / math.log(2)")),
     (
         "NL9",
         _GATHER.replace(
             "torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1))"
         ),
     ),
-    (None, _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
+    ("NL8", _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
     (None, _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
-    (None, _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
+    ("NL12", _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
     ("NL3", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
     (None, _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather")),
     (None, _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),

@@ -227,4 +227,5 @@ class FastCausalMultiHeadAttention:
         "SD3": scaled("1 / math.sqrt(d_model)"),
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
+        "GP51": (DIVIDED,),
     }

@@ -114,4 +114,11 @@ class attention_bytes:
             patch(" * bytes_per_number", ""),
         ),
         "BY15": (patch(RETURN, f"{RETURN} / 1"), patch(RETURN, f"{RETURN} * 1.0")),
+        "BY22": mistake(
+            patch(VECTORS, "2 * t_q + (2 * t_q * t_k if fused else 2 * t_k)"),
+            patch(VECTORS, "2 * t_q + 2 * t_q * t_k"),
+            says="Keys and values were counted once for every query; each of them should be counted once.",
+            why="""Every query meets every key, but on the chip: a tile of keys serves many queries before it is thrown away. The
+            task counts each tensor once.""",
+        ),
     }

@@ -712,7 +712,7 @@ FAST_WRONG += [
     ("SD1", _fast(call="F.scaled_dot_product_attention(q * math.sqrt(C // self.h), k, v, is_causal=True)")),
     ("SD4", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.h ** -0.5)")),
     ("SD6", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1) / math.sqrt(q.size(-1))")),
-    (None, _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
+    ("GP51", _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
     (None, _fast(result="self.proj(y.detach().transpose(1, 2).reshape(B, T, C))")),
     (None, _fast().replace("    def forward", "    @torch.no_grad()\n    def forward")),
     ("MK13", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=self.training)")),
@@ -762,7 +762,7 @@ WRONG["attention_bytes"] += [
 
 WRONG["attention_bytes"] += [
     (
-        None,
+        "BY22",
         """def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
     if fused:
         n = t_q * d_head + t_q * 2 * t_k * d_head + t_q * d_head

@@ -78,6 +78,11 @@ class additive_attention:
             about that. A bracket that closes too early is enough. tanh of the finished score, v · (…), is one number between −1 and 1,
             and softmax of such scores never gets sharp: with three keys no weight exceeds 0.79.""",
         ),
+        "AL2": mistake(
+            patch(INSIDE, "asked * (keys @ w_key)"),
+            says="Query and key were multiplied inside tanh; they should be added.",
+            why="As the name says, the two projections are added, and v makes one number of it. Products are the other family.",
+        ),
         "AB1": (patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)")),
         "AL13": mistake(
             *(

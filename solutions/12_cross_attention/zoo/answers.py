@@ -476,7 +476,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            None,
+            "AL2",
             """def additive_attention(query, keys, w_query, w_key, v):
     q, k = query @ w_query, keys @ w_key
     weights = torch.softmax(torch.tanh(q[:, None] * k) @ v, dim=-1)

@@ -28,6 +28,16 @@ FLAT_SUM = patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)")
 TURNED = patch("q @ k.swapaxes", "k @ q.swapaxes")
 GRAD_V_LAST = patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V}\n    {RETURN}")
 V_ROOT = "np.sqrt(v.shape[-1])"
+TURNED_ROUND = patch(
+    SCALED,
+    "k.T / root",
+    GRAD_V,
+    "grad_v = weights.T @ grad_output",
+    "grad_output @ v.swapaxes(-1, -2)",
+    "grad_output @ v.T",
+    GRAD_K,
+    "grad_k = grad_scores.T @ q",
+)
 
 
 def scores_with(scale: str):
@@ -160,5 +170,11 @@ class attention_backward:
         "TT8": (
             patch(f"{GRAD_Q} / root", f"{GRAD_Q} / {V_ROOT}", f"{GRAD_K} / root", f"{GRAD_K} / {V_ROOT}"),
             patch("np.sqrt(q.shape[-1])", V_ROOT),
+        ),
+        "GB36": mistake(
+            TURNED_ROUND,
+            says="All axes were reversed, by `.T` or by a transpose without axes; exchange the last two, `swapaxes(-1, -2)`.",
+            why="""Of (B, T_k, d_k) `.T` makes (d_k, T_k, B). For matrices the two are the same, and with a batch or heads in front
+            the products fail, or mix up items.""",
         ),
     }

@@ -1274,7 +1274,7 @@ WRONG["attention_backward"] += [
 """,
     ),
     (
-        None,
+        "GB36",
         """def attention_backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, grad_output: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -242,6 +242,11 @@ class triton_attention:
             says="Keys were taken to lie T_q rows a head apart; there are T_k of them in each head.",
             why="q and the output have T_q rows a head, k and v have T_k. With T_q = T_k nothing shows.",
         ),
+        "KN63": mistake(
+            *ways(CAUSAL, CAUSAL.replace("rows +", "tl.arange(0, QUERIES)[:, None] +"), of=TILES),
+            says="The mask counts queries from the tile's first row; positions count from the start of the sequence.",
+            why="Row 3 of the tile that begins at 64 is query 67, and sees keys 0 to 67, not 0 to 3.",
+        ),
         "TI2": ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):", of=TILES),
         "KN33": patch(EXPS, EXPS.replace("tl.exp(", "tl.exp2(")),
         "KN67": mistake(
@@ -249,6 +254,12 @@ class triton_attention:
             says="In a causal call the loop goes on beyond T_k: end it at the smaller of T_k and what the tile's last query sees.",
             why="""The last tile of queries is not full, and its last rows are no queries. Counted as if they were, they see keys beyond
             the last one: blocks of nothing, read and masked as a whole.""",
+        ),
+        "KN75": mistake(
+            patch(V_TILE, V_TILE.replace("< t_k", "< t_q")),
+            says="The load of the values is masked by T_q; it should be masked by T_k, of which there are values.",
+            why="""With fewer queries than keys the values from T_q on are loaded as 0, while their keys get weight. With more
+            queries than keys the load reads beyond the last value.""",
         ),
         "KN69": ways(V_TILE, V_TILE.replace(", other=0.0", ""), of=TILES),
         "HL1": patch(ACC, ACC.replace("v_tile", "k_tile")),

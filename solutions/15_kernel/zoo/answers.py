@@ -954,7 +954,7 @@ WRONG["triton_attention"] += [
         ),
     ),
     (
-        None,
+        "KN75",
         _PLAIN_TRITON_ATTENTION.replace(
             "v_tile = tl.load(v + at, mask=cols[:, None] < t_k, other=0.0).to(tl.float32)",
             "v_tile = tl.load(v + at, mask=cols[:, None] < t_q, other=0.0).to(tl.float32)",

@@ -251,6 +251,14 @@ class KVCache:
             why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of the
             two raises. Keys that are made on a GPU have to stay there: a cache in the other memory costs a trip for every token.""",
         ),
+        "KC13": mistake(
+            patch("return self.length", "return self.max_len"),
+            patch("return self.length", "return len(self.keys)"),
+            patch("return self.length", "return self.keys.shape[2]"),
+            says="len(cache) gives a size of the memory; it should be the number of tokens in it.",
+            why="""`len` of a tensor is its first axis, here the batch. The number of tokens so far is the position of the next one,
+            and a model asks for it at each step.""",
+        ),
         "KC18": mistake(
             patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
             says="Keys and values share one memory: what is written second overwrites the first.",

@@ -68,4 +68,20 @@ class cache_bytes:
             where memory goes.""",
         ),
         "BY15": (patch(f"return {WHOLE}", f"return {WHOLE} / 1"), patch(f"return {WHOLE}", f"return {WHOLE} * 1.0")),
+        "CB9": mistake(
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000.0"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
+            patch(f"return {WHOLE}", f"return 8 * {WHOLE}"),
+            says="The result is in another unit, such as bits, MB or GiB; bytes are asked for.",
+            why="""A function that is called cache_bytes gives bytes; the code that prints them chooses the unit. Widths of numbers are
+            given in bits (float16), but bytes_per_number is in bytes already.""",
+        ),
+        "CB14": mistake(
+            patch("* t *", "* (t + 1) *"),
+            says="t + 1 tokens were counted; the cache holds t of them, each with a key and a value.",
+            why="The token that comes next has no key yet: it gets one when it is fed, and then it is among the t.",
+        ),
     }

@@ -118,6 +118,11 @@ class grouped_query_attention:
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
             shared("{x}[:, (torch.arange(heads) // kv_heads).clamp_max(kv_heads - 1)]"),
         ),
+        "GH3": (
+            shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
+            shared("{x}.mean(dim=1, keepdim=True).expand(-1, heads, -1, -1)"),
+        ),
+        "GH4": (patch(V, "v = v.repeat(1, group, 1, 1)"), patch(K, "k = k.repeat(1, group, 1, 1)")),
         "GH6": mistake(
             patch("if causal:", "if causal and t_q > 1 and t_q == t_k:"),
             patch("if causal:", "if causal and t_q == t_k:"),
@@ -125,6 +130,21 @@ class grouped_query_attention:
             why="""A single new token may see everything, and so the mask seems needless with a cache. A prompt in chunks brings several
             tokens at once, and the first of them would read the last.""",
             issue="Mikyx-1/TinyLLM#17",
+        ),
+        "GH10": mistake(
+            patch(K, "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)", V, "pass"),
+            patch(RETURN, "return (weights @ v).unflatten(1, (kv_heads, group)).mean(dim=2)"),
+            patch(
+                K,
+                "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)",
+                V,
+                "pass",
+                RETURN,
+                "return (weights @ v).repeat_interleave(group, dim=1)",
+            ),
+            says="The heads of a group were averaged; all H of them should stay, and only keys and values be shared.",
+            why="""Queries are not kept, so nothing is saved by having fewer. What a group shares is what it looks at, and each head
+            still asks its own question.""",
         ),
         "MK13": patch("if causal:", "if False:"),
         "MK14": patch(".tril(t_k - t_q)", ".tril()"),

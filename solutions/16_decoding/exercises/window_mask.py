@@ -68,6 +68,14 @@ class window_mask:
             why="""Query 0 cannot see key 1, sink or not. In Python & binds more tightly than |, so without parentheses the causal
             condition belongs to the window alone.""",
         ),
+        "WM5": mistake(
+            patch(" | (j < sinks)", ""),
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j >= sinks)"),
+            says="The sinks were left out or hidden; the first tokens should stay visible, however far back.",
+            why="""Trained models put much of their weight on the first tokens, whatever they say: a place where weight may go when
+            nothing in the window deserves it. Once these fall out of the window, the weight has to go somewhere else, and the text falls
+            apart (Xiao et al. 2024).""",
+        ),
         "WM7": mistake(
             patch("p - j < window", "p - j < window - sinks"),
             patch("p - j < window", "p - j < max(window - sinks, 1)"),
@@ -77,6 +85,13 @@ class window_mask:
             why="""Some caches of fixed size share their places between sinks and recent tokens. Here the window is what is recent, and
             the sinks come on top of it. For short texts a longer window looks the same; a sink stays visible when thousands of tokens lie
             in between.""",
+        ),
+        "WM14": mistake(
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & ((j < sinks) | (sinks == 0))"),
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j < sinks)"),
+            says="Window and sinks were joined by *and*; a key should be visible in the window *or* among the sinks.",
+            why="""`&` leaves only the sinks that are still in the window. Once the text is longer than window + sinks there is none, and
+            the query sees nothing at all.""",
         ),
         "WM9": mistake(
             patch("j < sinks", "j >= t_k - sinks"),
@@ -105,5 +120,11 @@ class window_mask:
             why="""With 6 keys and 2 queries, the queries are at positions 4 and 5: the last of them is at the last position. A place too
             early, a query does not see itself; a place too late, or with t_k − t_q added twice, it sees keys that come after it. A window
             that is counted from the query's number i reaches back over the whole text: i − j is at most 1, whatever the key.""",
+        ),
+        "WM18": mistake(
+            patch("p - j < window", "p // window == j // window"),
+            says="The text was cut into blocks of `window` tokens; the window should slide, so that it ends at each query.",
+            why="""In blocks of 3 the token at position 3 sees itself alone, and the one at position 5 three tokens. A window of 3
+            gives both the last three: p − j < 3.""",
         ),
     }

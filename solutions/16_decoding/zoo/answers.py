@@ -28,9 +28,9 @@ WRONG = {
         (None, _BYTES.replace("* bytes_per_number", "* 2")),
         (None, _BYTES.replace("* t *", "* t ** 2 *")),
         ("BY15", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
-        (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
+        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
         ("CB1", _BYTES.replace("= 2 * num", "= 3 * num")),
-        (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
+        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
         (None, _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
         (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
         (None, _BYTES.replace("batch=1", "batch=8")),
@@ -287,7 +287,7 @@ WRONG["KVCache"] = [
     ),
     ("KC11", _TOGETHER.replace("dtype=dtype, ", "")),
     ("KC11", _TOGETHER.replace(", device=device)", ")")),
-    (None, _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
+    ("KC13", _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
     (
         None,
         _CACHE.replace(
@@ -482,8 +482,8 @@ WRONG["grouped_query_attention"] = [
     ),
     ("GH2", _LOOPED.replace("g = h // per", "g = h // shared % shared")),
     (None, _LOOPED.replace("g = h // per", "g = h // shared")),
-    (None, _LOOPED.replace("g = h // per", "g = 0")),
-    (None, _GQA.replace("torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
+    ("GH3", _LOOPED.replace("g = h // per", "g = 0")),
+    ("GH4", _GQA.replace("torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
     (
         "RS14",
         _LOOPED.replace('    if heads % shared:\n        raise ValueError(f"{heads} heads, {shared} shared")\n', ""),
@@ -492,7 +492,7 @@ WRONG["grouped_query_attention"] = [
     (None, _GROUPED.replace("causal=True", "causal=False")),
     (None, _GQA.replace("if causal:", "if True:")),
     (None, _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
-    (None, _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
+    ("GH10", _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
     (None, _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
     ("MK13", _LOOPED.replace("if causal:", "if causal and False:")),
     ("MK14", _GQA.replace("i + (S - T)", "i")),
@@ -581,10 +581,10 @@ WRONG["window_mask"] = [
     ("WM3", _WINDOW.replace("causal & (near | sink)", "near | sink")),
     ("WM4", _WINDOW.replace("causal & (near | sink)", "(causal & near) | sink")),
     ("WM4", _ROWS.replace("min(sinks, p + 1)", "sinks")),
-    (None, _WINDOW.replace("(near | sink)", "near")),
+    ("WM5", _WINDOW.replace("(near | sink)", "near")),
     ("WM9", _WINDOW.replace("j < sinks", "j <= sinks")),
     ("WM7", _WINDOW.replace("< window", "< window - sinks")),
-    (None, _WINDOW.replace("(near | sink)", "near & ~sink")),
+    ("WM5", _WINDOW.replace("(near | sink)", "near & ~sink")),
     ("WM9", _WINDOW.replace("j < sinks", "j >= t_k - sinks")),
     ("MK1", _WINDOW.replace("return causal & (near | sink)", "return ~(causal & (near | sink))")),
     ("MK7", _WINDOW.replace("j <= i", "j < i")),
@@ -848,7 +848,7 @@ WRONG["KVCache"] += [
 
 WRONG["window_mask"] += [
     (
-        None,
+        "WM14",
         """def window_mask(t_q, t_k, window, sinks=0):
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)[None, :]
@@ -876,7 +876,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        None,
+        "WM18",
         """def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     p = torch.arange(t_q)[:, None] + t_k - t_q
     j = torch.arange(t_k)
@@ -1034,7 +1034,7 @@ WRONG["cache_bytes"] += [
 """,
     ),
     (
-        None,
+        "CB14",
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1047,7 +1047,7 @@ WRONG["cache_bytes"] += [
 
 WRONG["grouped_query_attention"] += [
     (
-        None,
+        "GH10",
         """def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
     b, h, t_q, d = q.shape
     h_kv, t_k = k.shape[1], k.shape[2]
@@ -1079,7 +1079,7 @@ WRONG["window_mask"] += [
 
 WRONG["cache_bytes"] += [
     (
-        None,
+        "CB9",
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
@@ -1128,7 +1128,7 @@ WRONG["window_mask"] += [
 """,
     ),
     (
-        None,
+        "WM5",
         """def window_mask(t_q, t_k, window, sinks=0):
     rows = []
     for i in range(t_q):

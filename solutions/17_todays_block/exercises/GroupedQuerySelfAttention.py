@@ -33,6 +33,14 @@ HALVES = """def turned(y):
             a, b = y.chunk(2, dim=-1)
             return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
         q, k = (turned(q), turned(k))"""
+PER_MODEL = """every = x.shape[-1]
+        frequencies = self.base ** (-torch.arange(0, every, 2) / every)
+
+        def turned(y):
+            angles = positions[:, None] * frequencies[:y.shape[-1] // 2]
+            a, b = y[..., 0::2], y[..., 1::2]
+            return torch.stack((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1).flatten(-2)
+        q, k = (turned(q), turned(k))"""
 
 
 def shapes(d_model: int, heads: int, kv_heads: int) -> dict[str, tuple[int, int]]:
@@ -196,6 +204,10 @@ class GroupedQuerySelfAttention:
 
     mistakes = {
         "GQ1": patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat(1, shared, 1, 1))"),
+        "GH4": (
+            patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
+            patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
+        ),
         "TB43": mistake(
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
@@ -260,6 +272,12 @@ class GroupedQuerySelfAttention:
             is rotated by its own number: head 0 is not rotated at all, and no token knows where it stands. Where T positions are asked
             for, the two lengths do not fit, and nothing raises only where T happens to equal num_heads.""",
         ),
+        "TB47": mistake(
+            patch(TURN, PER_MODEL),
+            says="The frequencies were computed for d_model; they should be those of d_head, so that a head's pairs run through all.",
+            why="""In base^(−2i/d) the d is the width of one head. With d_model in its place all pairs of a head turn fast, the more so the
+            more heads there are.""",
+        ),
         "RO1": patch(TURN, HALVES),
         "MK13": (patch(", is_causal=True", ""), patch("is_causal=True", "is_causal=self.training")),
         "MK7": patch("is_causal=True", MASKS.format("tril(-1)")),
@@ -273,6 +291,7 @@ class GroupedQuerySelfAttention:
         "SD3": scaled("x.shape[-1] ** -0.5"),
         "SD4": scaled("self.num_heads ** -0.5"),
         "SD5": scaled("self.d_head ** 0.5"),
+        "GP51": patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
         "MH1": patch(
             HEADS,
             HEADS.replace(
@@ -334,5 +353,11 @@ class GroupedQuerySelfAttention:
                     "(torch.arange(self.num_heads, device=x.device) // self.num_kv_heads).clamp_max(self.num_kv_heads - 1)",
                 )
             ),
+        ),
+        "GH3": patch(
+            "self.num_heads // self.num_kv_heads",
+            "self.num_heads",
+            HEADS,
+            HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
         ),
     }

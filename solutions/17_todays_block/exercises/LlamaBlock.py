@@ -6,14 +6,16 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_earlier_calls, on_another_device, random_parameters
+from ...shared.library import after_earlier_calls, mistakes_of, on_another_device, random_parameters
 from .. import readings
-from .GroupedQuerySelfAttention import shapes as of_attention
-from .SwiGLU import shapes as of_network
+from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
+from .SwiGLU import SwiGLU, shapes as of_network
 
 LAYERS = tuple(f"attn.{name}" for name in ("w_q", "w_k", "w_v", "w_o")) + ("mlp.gate", "mlp.up", "mlp.down")
 ATTEND, THINK = "x = x + self.attn(self.attn_norm(x))", "return x + self.mlp(self.mlp_norm(x))"
 NORMS = "nn.RMSNorm(d_model, eps=eps)"
+IN_ATTENTION = ("GQ1", "TB43", "TB44", "RO1", "MK13", "MK8", "SD1", "SD3", "MH2", "MU2")
+IN_NETWORK = ("TB21", "TB22", "TB26", "TB29")
 
 
 def _norms(attention: str, network: str):
@@ -158,6 +160,11 @@ class LlamaBlock:
             says="A normalization is made and not used.",
             why="""Both branches read normalized numbers. Without it they grow from block to block, since every block adds to them.""",
         ),
+        "TB66": mistake(
+            _norms("nn.LayerNorm(d_model, eps=eps, bias=False)", "nn.LayerNorm(d_model, eps=eps, bias=False)"),
+            says="The normalizations are LayerNorms, which subtract each token's mean; they should be RMSNorms.",
+            why="""Without a bias a LayerNorm has the same one weight, so a checkpoint loads without any complaint.""",
+        ),
         "TB67": mistake(
             _norms("nn.RMSNorm(d_model)", "nn.RMSNorm(d_model)"),
             patch(f"self.attn_norm = {NORMS}", "self.attn_norm = nn.RMSNorm(d_model)"),
@@ -191,5 +198,17 @@ class LlamaBlock:
         "CM35": (
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
             patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
+        ),
+        "TB77": mistake(
+            *(ways[0] for ways in mistakes_of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
+            says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",
+            why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip; the check
+            of `GroupedQuerySelfAttention` says which.""",
+        ),
+        "TB78": mistake(
+            *(way for ways in mistakes_of(SwiGLU, *IN_NETWORK).values() for way in ways[:2]),
+            says="The fault lies inside mlp; what the block does around it agrees. Check SwiGLU first.",
+            why="""The block is as good as its parts. Its output is that of a right block around a network with a known slip; the check of
+            `SwiGLU` says which.""",
         ),
     }

@@ -104,6 +104,11 @@ class SwiGLU:
             does not fall. Softmax ties the gates of a token together; each should decide by its own number. The bare product of the two
             projections ("bilinear" in the paper) is not what the weights were trained for.""",
         ),
+        "TB26": mistake(
+            patch(" * self.up(x)", " + self.up(x)"),
+            says="Gate and up were added; they should be multiplied, number by number.",
+            why="""Only a product lets the one hold back the other.""",
+        ),
         "TB27": mistake(
             patch(GATED, "F.silu(self.gate(x) * self.up(x))"),
             patch(GATED, "F.silu(self.gate(x)) * F.silu(self.up(x))"),

@@ -13,6 +13,7 @@ from ...shared.library import on_another_device
 
 WIDE = "wide = x.to(torch.promote_types(x.dtype, torch.float32))"
 ROOT = "root = torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)"
+RETURN = "return (wide / root * weight).to(x.dtype)"
 IN_ITS_OWN = patch(WIDE, "wide = x")  # the same in x's own precision
 MEAN = "(wide ** 2).mean(dim=-1, keepdim=True)"
 RSQRT = patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "wide * root")
@@ -235,5 +236,14 @@ class rms_norm:
             says="eps has a default other than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
             issue="foundation-model-stack/foundation-model-stack#99",
+        ),
+        "TB18": mistake(
+            patch("wide / root * weight", "wide.div_(root) * weight"),
+            patch(RETURN, "wide /= root\n    return (wide * weight).to(x.dtype)"),
+            patch("wide / root * weight", "wide.div_(root).mul_(weight)"),
+            says="x itself was overwritten; the result should be in a new tensor.",
+            why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
+            a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
+            issue="GeeeekExplorer/nano-vllm#170",
         ),
     }

@@ -114,7 +114,7 @@ WRONG = {
             None,
             "def rms_norm(x, weight, eps=1e-5):\n    n = nn.RMSNorm(x.shape[-1], eps, elementwise_affine=False)\n    return (n(x.float()) * weight).to(x.dtype)\n",
         ),
-        (None, _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
+        ("TB18", _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
         (None, _HUB.replace("variance + eps", "torch.clamp(variance, min=eps)")),
         (
             None,
@@ -193,7 +193,7 @@ WRONG["SwiGLU"] = [
     ("TB22", _ACT.replace("nn.SiLU()", "nn.GELU()")),
     ("TB22", _ACT.replace("nn.SiLU()", "nn.ReLU()")),
     ("TB22", _ACT.replace("nn.SiLU()", "nn.Identity()")),
-    (None, _GLU.replace("(g) * u", "(g) + u")),
+    ("TB26", _GLU.replace("(g) * u", "(g) + u")),
     ("TB27", _GLU.replace("g * torch.sigmoid(g) * u", "g * u * torch.sigmoid(g * u)")),
     ("TB27", _ACT.replace("self.up(x) *", "self.act(self.up(x)) *")),
     ("TB29", _ACT.replace("self.up(x) * ", "")),
@@ -371,7 +371,7 @@ WRONG["GroupedQuerySelfAttention"] = [
             "q.view(b, t, self.H // self.G, self.G, self.d).transpose(2, 3)",
         ).replace("y.reshape(b, t, -1)", "y.transpose(2, 3).reshape(b, t, -1)"),
     ),
-    (None, _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
+    ("GH4", _BY_HAND.replace("v.repeat_interleave(self.H // self.G, 1)", "torch.cat([v] * (self.H // self.G), 1)")),
     (
         "TB43",
         _BY_HAND.replace("q = apply_rope(q, at, self.base)", "pass").replace(
@@ -404,7 +404,7 @@ WRONG["GroupedQuerySelfAttention"] = [
         )
         .replace("apply_rope(q, at, self.base), apply_rope(k, at, self.base), v, is", "q, k, v, is"),
     ),
-    (None, _CACHED.replace("torch.arange(0, self.d, 2) / self.d", "torch.arange(0, self.d, 2) / d_model")),
+    ("TB47", _CACHED.replace("torch.arange(0, self.d, 2) / self.d", "torch.arange(0, self.d, 2) / d_model")),
     (
         "RO1",
         _CACHED.replace(
@@ -445,7 +445,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("SD3", _BY_HAND.replace("self.d ** -0.5", "C ** -0.5")),
     ("SD4", _BY_HAND.replace("self.d ** -0.5", "self.H ** -0.5")),
     ("SD5", _BY_HAND.replace("self.d ** -0.5", "self.d ** 0.5")),
-    (None, _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
+    ("GP51", _GQA.replace("enable_gqa=True)", "enable_gqa=True) * self.d ** -0.5")),
     (
         "MH1",
         _BY_HAND.replace("view(B, T, self.H, self.d).transpose(1, 2)", "view(B, self.H, T, self.d)").replace(
@@ -460,7 +460,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("CM9", _CACHED.replace(", persistent=False", "")),
     ("PJ2", _BY_HAND.replace(", bias=False", "")),
     ("KC10", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
-    (None, _LOOP.replace("h // (self.H // self.G)", "0")),
+    ("GH3", _LOOP.replace("h // (self.H // self.G)", "0")),
     (
         None,
         _BY_HAND.replace(
@@ -610,7 +610,7 @@ WRONG["LlamaBlock"] = [
     ),
     ("TB65", _block(_TWO.replace("self.attn_norm(x)", "x"))),
     ("TB65", _block(_TWO.replace("self.mlp_norm(x)", "x"))),
-    (None, _block(norm="nn.LayerNorm").replace("eps=eps", "eps=eps, bias=False")),
+    ("TB66", _block(norm="nn.LayerNorm").replace("eps=eps", "eps=eps, bias=False")),
     ("TB67", _block(norm="nn.RMSNorm").replace(", eps=eps", "")),
     ("TB67", _block().replace(", eps=eps", "")),
     ("TB45", _block().replace("num_kv_heads, base)\n        self.mlp", "num_kv_heads)\n        self.mlp")),
@@ -645,10 +645,10 @@ WRONG["LlamaBlock"] = [
             "        return self.kept.setdefault(tuple(x.shape), x + self.mlp(self.mlp_norm(x)))"
         ),
     ),
-    (None, _block().replace("is_causal=True, ", "")),
-    (None, _block().replace("apply_rope(k, at, self.base), v", "k, v")),
-    (None, _block().replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),
-    (None, _block().replace("g, u = self.gate(x), self.up(x)", "u, g = self.gate(x), self.up(x)")),
+    ("TB77", _block().replace("is_causal=True, ", "")),
+    ("TB77", _block().replace("apply_rope(k, at, self.base), v", "k, v")),
+    ("TB78", _block().replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),
+    ("TB78", _block().replace("g, u = self.gate(x), self.up(x)", "u, g = self.gate(x), self.up(x)")),
     (None, _block().replace("self.attn_norm", "self.norm1")),
     (None, _block(norm="nn.LayerNorm")),
     (

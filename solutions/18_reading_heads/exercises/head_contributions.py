@@ -110,7 +110,21 @@ class head_contributions:
             why="""Before `proj` the heads stand side by side and share no number. What a head *adds to the result* is what its slice
             becomes on the way through `proj`: all d_model numbers, and those of different heads overlap.""",
         ),
+        "HC3": mistake(
+            patch(RETURN, f"return {ADDED}.sum(dim=1, keepdim=True).expand(-1, heads, -1, -1) / heads"),
+            patch(RETURN, "return module(x)[:, None].expand(-1, heads, -1, -1) / heads"),
+            says="Every head was given the same share of the result; each should have what it adds itself.",
+            why="""The sum is still right, which is why a test of the sum alone is not enough. One head may add next to nothing
+            and another nearly everything.""",
+        ),
         "LH3": patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),
+        "HC5": mistake(
+            patch(RETURN, f"added = {ADDED}\n        return added.sum(dim=1, keepdim=True) - added"),
+            patch(RETURN, f"added = {ADDED}\n        return module(x)[:, None] - added"),
+            says="What is left without each head was returned; what each head adds is asked for.",
+            why="""The two are each other's rest: module(x) minus one is the other. Ablation, later in this lesson, asks
+            for what is left.""",
+        ),
         "TB33": (patch(RETURN, f"return {ADDED} + x[:, None]"), patch(RETURN, f"return {ADDED} + x[:, None] / heads")),
         "MU31": (
             patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).chunk(3, dim=-1)[::-1]"),

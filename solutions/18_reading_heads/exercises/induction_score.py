@@ -83,6 +83,11 @@ class induction_score:
             patch(RETURN, "return weights.diagonal(offset=1 - period, dim1=-2, dim2=-1).mean(dim=(0, 2))"),
             patch("torch.arange(period,", "torch.arange(period - 1,"),
         ),
+        "PV6": (
+            patch("mean(dim=(0, 2))", "mean(dim=(1, 2))"),
+            patch("mean(dim=(0, 2))", "mean()"),
+            patch("mean(dim=(0, 2))", "mean().expand(weights.shape[1])"),
+        ),
         "PV8": (
             patch("mean(dim=(0, 2))", "sum(dim=2).mean(dim=0)"),
             patch("mean(dim=(0, 2))", "sum(dim=(0, 2))"),

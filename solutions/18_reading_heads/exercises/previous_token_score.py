@@ -75,6 +75,13 @@ class previous_token_score:
             of 1.2/2 = 0.6. In a loop over all i the slip hides: where there is no such token the column is negative and counts from the
             end, where a causal mask has put zeros.""",
         ),
+        "PV6": mistake(
+            patch("mean(dim=(0, -1))", "mean(dim=(1, -1))"),
+            patch("mean(dim=(0, -1))", "mean()"),
+            says="The mean was taken over the heads, too; each head should have a score of its own, (H,).",
+            why="""The score is there to find which head does what, and a mean over heads says little about any of them: one head with 0.8
+            and three with 0 give 0.2, and so do four with 0.2.""",
+        ),
         "PV8": mistake(
             patch("mean(dim=(0, -1))", "sum(dim=-1).mean(dim=0)"),
             patch("mean(dim=(0, -1))", "sum(dim=(0, -1))"),

@@ -415,7 +415,7 @@ WRONG = {
         ("HC1", _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight")),
         ("HC2", _PADDED.replace("return module.proj(placed)", "return placed")),
         (
-            None,
+            "HC3",
             "def head_contributions(module, x):\n    H = module.num_heads\n    return torch.stack([module(x) / H] * H, dim=1)\n",
         ),
         (
@@ -425,8 +425,8 @@ WRONG = {
                 '"bthd,cdh->bhtc", per_head, module.proj.weight.view(C, -1, module.num_heads)',
             ),
         ),
-        (None, _RESTORED.replace("[whole - one for one in without]", "without")),
-        (None, _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
+        ("HC5", _RESTORED.replace("[whole - one for one in without]", "without")),
+        ("HC5", _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
         (None, _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=2)")),
         (None, _LOOP.replace("torch.stack(out, dim=1)", "sum(out)")),
         ("TB33", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=1) + x.unsqueeze(1)")),
@@ -505,8 +505,8 @@ WRONG = {
         ("PV4", _DIAGONAL.replace("(B * (T - 1))", "(B * T)")),
         ("PV4", _DIAGONAL.replace("range(1, T)", "range(T)").replace("(B * (T - 1))", "(B * T)")),
         (None, _PREVIOUS.replace(".mean(0)", "")),
-        (None, _PREVIOUS.replace(".mean(0)", ".mean(1)")),
-        (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
+        ("PV6", _PREVIOUS.replace(".mean(0)", ".mean(1)")),
+        ("PV6", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
         ("PV8", _DIAGONAL.replace("total / (B * (T - 1))", "total")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "B")),
         ("PV8", _DIAGONAL.replace("(B * (T - 1))", "(T - 1)")),
@@ -567,8 +567,8 @@ WRONG = {
         ("PV4", _INDUCTION.replace("range(period, T)", "range(T)")),
         ("PV4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
         (None, _CUT.replace(".mean(0)", "")),
-        (None, _CUT.replace(".mean(0)", ".mean(1)")),
-        (None, _CUT.replace(".mean(-1).mean(0)", ".mean()")),
+        ("PV6", _CUT.replace(".mean(0)", ".mean(1)")),
+        ("PV6", _CUT.replace(".mean(-1).mean(0)", ".mean()")),
         ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).mean(0)")),
         ("PV8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).sum(0)")),
         ("IN1", _INDUCTION.replace("i - period + 1", "i - 1")),
@@ -667,7 +667,7 @@ WRONG = {
 
 WRONG["induction_score"] += [
     (
-        None,
+        "PV6",
         """def induction_score(weights, period):
     i = torch.arange(period, weights.shape[-1])
     return weights[:, :, i, i - period + 1].mean().expand(weights.shape[1])

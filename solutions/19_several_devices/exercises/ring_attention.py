@@ -281,6 +281,11 @@ class ring_attention:
             why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. Without a mask, the same chunk in
             every round gives attention over the rank's own tokens alone: whatever is counted N times in both sums cancels.""",
         ),
+        "RA17": mistake(
+            patch(SEND, "v, k = exchange((k, v))"),
+            says="Keys and values were exchanged on arrival; they come in the order in which they were given.",
+            why="Both have the same shape, so nothing complains. What the rank before gave first comes first.",
+        ),
         "RA18": mistake(
             patch(SOURCE, f"{SOURCE}\n        causal = causal and source == rank"),
             says="The rank's own chunk was masked and no other: chunks of later ranks should be hidden as a whole.",
@@ -307,6 +312,20 @@ class ring_attention:
             says="Later tokens were hidden although causal is False; the mask should be used only where it is asked for.",
             why="""causal is False by default: an encoder's tokens see all others. Chunks of later ranks count there as those of earlier
             ones do.""",
+        ),
+        "RA28": mistake(
+            patch(
+                RESCALE, "rescale = torch.ones_like(m)", P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"
+            ),
+            patch(
+                RESCALE,
+                "rescale = torch.ones_like(m)",
+                P,
+                "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True)).nan_to_num()",
+            ),
+            says="Each chunk's sums are relative to its own maximum and were added as they are; first bring both to the larger maximum.",
+            why="""exp(s − m) says how large a score is beside m, and each chunk has another m. With the same m, the chunk with the lower
+            scores counts less; without, as much as the other.""",
         ),
         "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
         "SM6": tuple(

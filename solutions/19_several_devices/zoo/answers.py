@@ -654,7 +654,7 @@ RING_WRONG = [
     ),
     ("RA15", _RING.replace("k, v = exchange((k, v))", "k, = exchange((k,))\n            v, = exchange((v,))")),
     ("RA16", _RING.replace("k, v = exchange((k, v))", "exchange((k, v))")),
-    (None, _RING.replace("k, v = exchange((k, v))", "v, k = exchange((k, v))")),
+    ("RA17", _RING.replace("k, v = exchange((k, v))", "v, k = exchange((k, v))")),
     ("RA18", _RING.replace("if causal:", "if causal and src == rank:")),
     (None, _RING.replace("i < world_size - 1", "i < max(world_size - 1, 1)")),
     (
@@ -722,7 +722,7 @@ RING_WRONG = [
 """,
     ),
     (
-        None,
+        "RA28",
         _MERGE.replace("wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)", "wa = wb = torch.ones_like(base)")
         + _RING.removeprefix(_MERGE),
     ),

@@ -15,10 +15,22 @@ TEXTS = (
         "by √d_k alone, the same number for every pair.",
     ),
     MistakeText(
+        "SL5",
+        "Only the value with the largest weight was taken, as in the hard look-up; all values should be blended.",
+        "Every weight is above 0, so every value counts a little. The hard look-up and the blend agree only where one score is far above "
+        "the others.",
+    ),
+    MistakeText(
         "SL8",
         "The weighted values were averaged; they should be added up.",
         "With weights that sum to 1 the sum of the weighted values is an average already. A division by the number of keys makes it that "
         "many times too small.",
+    ),
+    MistakeText(
+        "SL14",
+        "Another base than e was raised to the scores; softmax is made of powers of e, as `np.exp` gives them.",
+        "2ˣ = e^(0.693·x), so powers of 2 give the weights of scores that are 0.693 times as large, and powers of 10 those of scores 2.3 "
+        "times as large. For (0, 1), base 2 gives (⅓, ⅔) in place of (0.269, 0.731).",
     ),
     MistakeText(
         "HL3",
@@ -94,6 +106,13 @@ TEXTS = (
         "Any number that is the same for a whole row leaves its weights as they are, but only the maximum of the exponents themselves "
         "keeps exp in range. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and exp(2997) is infinite. From "
         "scores near 10,000, divided by √2, 10,000 is far too much: every exponential is 0, and 0 / 0 is NaN.",
+    ),
+    MistakeText(
+        "SX53",
+        "The maximum ran along another axis than the sum; take both along the same axis, so that a whole slice loses the same number.",
+        "Subtracting the same c from a whole slice multiplies all its exponentials by exp(−c), which the division removes. Different "
+        "numbers within a slice do not cancel: maxima of the columns change the ratios within a row, and a maximum along a fixed axis is "
+        "wrong as soon as the call names another one.",
     ),
     MistakeText(
         "SX33",
@@ -277,6 +296,19 @@ TEXTS = (
         issue="PSAL-POSTECH/ONNXim#33",
     ),
     MistakeText(
+        "GH3",
+        "All query heads read the same keys and values; each group should have a KV head of its own.",
+        "One for all is multi-query attention (Shazeer 2019), the case of a single KV head. Groups keep some difference between the "
+        "heads (Ainslie et al. 2023).\n\n"
+        "Take 4 heads and 2 KV heads: heads 0 and 1 should read KV head 0, and heads 2 and 3 should read KV head 1.",
+    ),
+    MistakeText(
+        "GH4",
+        "Keys and values were repeated in different orders; a query head should take both from the same KV head.",
+        "Weights found with one KV head's keys are meant for that head's values, not for another head's.\n\n"
+        "Take 4 heads and 2 KV heads. `repeat` gives the heads 0 1 0 1, `repeat_interleave` 0 0 1 1; k and v need the same one.",
+    ),
+    MistakeText(
         "KC10",
         "Keys and values were exchanged; the scores are made of the keys, and what is read are the values.",
         "Both have the same shape, so nothing raises. A cache that gets (k, v) should give (keys, values) back.\n\n"
@@ -344,6 +376,11 @@ TEXTS = (
         "The mask holds numbers; a boolean one is asked for, True where attention is allowed.",
         "Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another convention. A"
         " boolean mask has one meaning only and works with `masked_fill` and `where`.",
+    ),
+    MistakeText(
+        "GP51",
+        "The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
+        "Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values.",
     ),
     MistakeText(
         "CM21",
