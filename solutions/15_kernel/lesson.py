@@ -451,11 +451,10 @@ if passed(triton_attention):
 # | `tl.dot` that sums over fewer than 16 entries | refused by the compiler |
 # | `tl.dot` of float32, in full precision | rounded to TF32, unless `input_precision="ieee"` is given |
 # | programs one after the other | many at once: two that write one entry race |
-# | arithmetic in bfloat16, with wrong results | right results |
+# | bfloat16, computed wrongly | right results |
 # | `break`, `list.append` | refused by the compiler |
 #
-# A compiler needs no GPU: each check asks it, and the folded cell compiles your kernel for three cards, in float32 with d = 128, where it
-# needs most memory:
+# A compiler needs no GPU: each check asks it, and the folded cell compiles your kernel for three cards, in float32 with d = 128:
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
@@ -468,13 +467,13 @@ if passed(triton_attention):
         print(f"{card:5} {one}")
 
 # %% [markdown]
-# The course's kernel becomes machine code for all three, and its tiles fit. Where yours don't, the launch fails there: choose fewer
-# queries or keys a tile. `tl.dot` uses tensor cores. A T4 has them, but Triton since 3.3 leaves them unused.
+# The course's kernel becomes machine code for all three, and its tiles fit; if yours don't, take smaller. `tl.dot` uses tensor
+# cores. A T4 has them; Triton since 3.3 leaves them unused.
 #
 # ## How fast is it?
 #
 # Only a GPU can say. On one, the folded cell times three ways (`triton.testing.do_bench`: medians, the cache cleared each time). Elsewhere
-# we see a stored run.
+# stands a stored run.
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention) and here.type == "cuda":
