@@ -552,8 +552,7 @@ OTHERWISE = {
             "PO1": ('    if d % 2 != 0:\n        raise ValueError("odd")\n', ""),
         },
     ),
-    "alibi_bias": (ALIBI, {"PO26": ("-8 * (h + 1) / num_heads", "-(h + 1)")}),
-    "PO24": ("(h + 1)", "(num_heads - h)"),
+    "alibi_bias": (ALIBI, {"PO26": ("-8 * (h + 1) / num_heads", "-(h + 1)"), "PO24": ("(h + 1)", "(num_heads - h)")}),
     "softmax_backward": (SOFTMAX_BACKWARD, {"BW1": ("np.diag(one_p) - np.outer(one_p, one_p)", "np.diag(one_p)")}),
     "attention_backward": (
         BACKWARD,

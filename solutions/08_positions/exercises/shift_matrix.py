@@ -15,7 +15,7 @@ FAR = (0, 1, 2, 7, 100, 4321, 5000)
 REFUSE = """if d_model % 2:
         raise ValueError(f'sine and cosine come in pairs, so d_model must be even; got {d_model}')"""
 ANGLES = wrong_angles("d_model", "dtype=torch.float64")
-OF_FREQUENCIES = ("PE1", "PO3", "PO6", "PO18")
+OF_FREQUENCIES = ("PE1", "PO3", "PO6", "PO15", "PO18")
 SINE, OTHER = "shift[even, even + 1] = angles.sin()", "shift[even + 1, even] = -angles.sin()"
 TURNS = "shift[even, even] = shift[even + 1, even + 1] = angles.cos()"
 
