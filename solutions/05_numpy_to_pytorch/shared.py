@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from grader.course.declare import patch
+from grader.course.declare import mistake, patch
 
 from ..shared.library import ROW_MAXIMUM, scale_mistakes, softmax_by_hand
 
@@ -30,6 +30,14 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "TT8": (patch("math.sqrt(q", "math.sqrt(v"), patch("q.shape[-1]", "k.shape[-2]")),
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
+        "NT31": mistake(
+            patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{' ' * indent}scores = q"),
+            *(patch("scores = q", f"{name} = {name}.detach()\n{' ' * indent}scores = q") for name in ("q", "k", "v")),
+            says="One of q, k and v was cut from the graph, or all were, so that no gradient reaches it; use them as they come, in torch.",
+            why="""`.detach()`, `.data`, `torch.tensor(…)` of a tensor and a way through NumPy make a constant. The results
+            are the same, and whatever made the tensor that was cut off learns nothing. With `torch.no_grad()` around the
+            whole, or above it, all is cut: the results require no grad, and `backward()` raises an error.""",
+        ),
         "AB15": (
             patch("k.transpose(-2, -1)", "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
             patch("k.transpose(-2, -1)", "k.view(*k.shape[:-2], k.shape[-1], k.shape[-2])"),

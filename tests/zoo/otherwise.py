@@ -587,6 +587,7 @@ OTHERWISE = {
         RNN,
         {
             "AB1": ("torch.matmul(h, w_h)", "torch.matmul(w_h, h.T).T"),
+            "RN7": ("torch.stack(out, 1)", "torch.stack(out, 0)"),
             "RN9": (" + b\n", "\n"),
             "RN10": ("torch.tanh(now", "(now"),
             "RN14": ("torch.matmul(h, w_h)", "torch.matmul(h.detach(), w_h)"),

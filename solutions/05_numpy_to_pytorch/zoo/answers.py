@@ -284,7 +284,7 @@ _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
     (
-        None,
+        "NT31",
         """
 def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     scores = q @ torch.tensor(k.detach().numpy()).transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -341,7 +341,7 @@ def attention_torch(q, k, v):
 """,
     ),
     *(
-        (None, _OFF.format(way=way))
+        ("NT31", _OFF.format(way=way))
         for way in ("    with torch.no_grad():", "    if True:\n        q, k, v = q.data, k.data, v.data")
     ),
     ("AB15", _attention("q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(q.shape[-1])")),
@@ -349,7 +349,7 @@ def attention_torch(q, k, v):
     ("TT9", _attention("q @ k.mT / q.shape[-1] ** 1/2")),
     ("TT9", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
     (
-        None,
+        "NT31",
         """
 def attention_torch(q, k, v):
     output, weights = attention_numpy(*(t.detach().numpy() for t in (q, k, v)))
@@ -571,7 +571,7 @@ class SelfAttention(nn.Module):
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
     ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
     ("PJ2", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
-    (None, _module(result="(weights @ v).detach(), weights.detach()")),
+    ("NT31", _module(result="(weights @ v).detach(), weights.detach()")),
     ("TT9", _module(scores="q @ k.mT / self.d_k ** 1/2")),
     ("TT9", _module(scores="q @ k.mT / (self.d_k ** 1/2)")),
     ("AB15", _module(scores="q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(self.d_k)")),

@@ -89,6 +89,8 @@ ADDED = "scores = scores + self.hidden[:t, :t].to(scores) * {}"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 TOTAL = "total = weights.sum(-1, keepdim=True)"
 GUARDED, UNGUARDED = "weights = weights / total.masked_fill(total == 0, 1.0)", "weights = weights / total"
+REFUSE = """if t > self.max_len:
+            raise ValueError(f'T = {t} is longer than max_len = {self.max_len}')"""
 FUTURE = patch("triu(diagonal=1)", "tril()")
 BARE, FINITE = patch(), patch("-torch.inf", "torch.finfo(scores.dtype).min")
 REPAIRED = patch("dim=-1)", "dim=-1).nan_to_num(0.0)")
@@ -216,6 +218,13 @@ class CausalSelfAttention:
             `mask[:T]` cuts the rows alone, and so does `mask[:T][:T]`: the columns come after the comma. Row i says what
             token i may see, so it is the first rows that are needed: the last ones belong to the last of max_len tokens,
             which see nearly everything.""",
+        ),
+        "MA16": mistake(
+            patch(REFUSE, ""),
+            patch(REFUSE, "assert t <= self.max_len"),
+            patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
+            says="A sequence longer than max_len was not refused; it should raise a ValueError.",
+            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never.",
         ),
         "MA18": (
             by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED),

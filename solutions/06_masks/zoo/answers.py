@@ -892,7 +892,7 @@ class CausalSelfAttention(nn.Module):
         ("BW3", _causal().replace("s.softmax(-1)", "s.softmax(-1).detach()")),
         (None, _causal().replace("super().__init__()", "pass")),
         ("TT8", _causal().replace("C**0.5", "T**0.5")),
-        (None, _causal(refuse="assert T <= self.max_len")),
+        ("MA16", _causal(refuse="assert T <= self.max_len")),
         ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
         ("MK5", _causal(hide="s = s + (1 - self.m[:T, :T]) * -torch.inf")),
         ("MK6", _causal(hide="s = s + self.m[:T, :T]")),

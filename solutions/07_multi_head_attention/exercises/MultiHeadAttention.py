@@ -246,6 +246,12 @@ class MultiHeadAttention:
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
         "MU2": patch("self.w_o(merge", "merge", "v))", "v)"),
+        "MU3": mistake(
+            patch("(output, weights)", "(output, weights.mean(dim=1))"),
+            says="The weights are averaged over the heads; those of each head were asked for.",
+            why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
+            at different places is a picture of none of them.""",
+        ),
         "MU4": patch(*DEALT, of="split_heads"),
         "MU5": mistake(
             patch("self.w_v(value)", "self.w_v(key)"),

@@ -486,7 +486,7 @@ class MultiHeadAttention(nn.Module):
             ),
         ),
         ("MU2", _MHA.replace("self.w_o(out)", "out")),
-        (None, _MHA.replace("return self.w_o(out), attn", "return self.w_o(out), attn.mean(1)")),
+        ("MU3", _MHA.replace("return self.w_o(out), attn", "return self.w_o(out), attn.mean(1)")),
         ("MU4", _EINSUM.replace("unflatten(-1, cut)", "unflatten(-1, cut[::-1]).mT")),
         ("MU5", _MHA.replace("self.w_v(value)", "self.w_v(key)")),
         ("MU5", _MHA.replace("self.w_k(key)", "self.w_k(query)").replace("self.w_v(value)", "self.w_v(query)")),

@@ -51,6 +51,12 @@ class alibi_bias:
             why="""With h from 0 the exponent is −8(h + 1)/num_heads, so the last head's slope is 2⁻⁸ whatever their number.
             Without the + 1 the first slope is 1.""",
         ),
+        "PO22": mistake(
+            patch(".abs()", ""),
+            says="The absolute value is missing: later tokens are rewarded, and the bias should lower both sides.",
+            why="""i − j is negative for keys after the query, and minus times minus rewards the future. In a causal model a
+            mask hides that; here the bias depends on the distance alone.""",
+        ),
         "PO23": mistake(
             patch(".abs()", ".clamp(min=0)"),
             patch(".abs()", ".abs().triu()"),

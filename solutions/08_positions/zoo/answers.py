@@ -894,7 +894,7 @@ def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
 """,
         ),
         (
-            None,
+            "PO22",
             """def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])

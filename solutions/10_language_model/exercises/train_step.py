@@ -12,7 +12,11 @@ from .. import readings
 Array = np.ndarray
 
 FORWARD, ZERO, BACKWARD = "loss = next_token_loss(model(ids), ids)", "optimizer.zero_grad()", "loss.backward()"
-CLIP, STEP = "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)", "optimizer.step()"
+CLIP, STEP, RETURN = (
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)",
+    "optimizer.step()",
+    "return loss.item()",
+)
 AT = "table's gradient at the step", "bias's gradient at the step"
 
 
@@ -175,6 +179,11 @@ class train_step:
             says="The gradients were always scaled to the norm clip; those that are smaller should stay as they are.",
             why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
             become small; scaled up, the training never settles.""",
+        ),
+        "TR10": mistake(
+            patch(RETURN, "return next_token_loss(model(ids), ids).item()"),
+            says="The loss after the step came back; the loss before it is asked for.",
+            why="""It costs a second forward pass, and flatters: the model has just been moved to suit this very batch.""",
         ),
         "CM42": (patch(FORWARD, f"model.train()\n    {FORWARD}"), patch(FORWARD, f"model.eval()\n    {FORWARD}")),
         "TR15": mistake(

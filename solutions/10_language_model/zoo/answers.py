@@ -658,7 +658,7 @@ WRONG["train_step"] = [
             "    loss.backward()\n", "    optimizer.step()\n    loss.backward()\n"
         ),
     ),
-    (None, _TAKEN.replace("return loss.item()", "return next_token_loss(model(ids), ids).item()")),
+    ("TR10", _TAKEN.replace("return loss.item()", "return next_token_loss(model(ids), ids).item()")),
     (None, _TAKEN.replace("loss.item()", "loss")),
     ("CM42", _TAKEN.replace("    optimizer.zero_grad()\n", "    model.train()\n    optimizer.zero_grad()\n")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n")),

@@ -73,6 +73,13 @@ class time_ms:
             why="""One reading that something else disturbed is the longest, and moves the mean as far as it likes. The shortest is a
             statement about the best case. The median says what one may expect.""",
         ),
+        "GP24": mistake(
+            patch("1000 * ", ""),
+            patch("1000 *", "1000000 *"),
+            patch("1000 *", "1000000000 *"),
+            says="The result is in seconds, microseconds or nanoseconds; milliseconds are asked for.",
+            why="`time.perf_counter()` counts seconds. A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds.",
+        ),
         "GP26": mistake(
             patch(*BEFORE, *AFTER),
             patch(*BEFORE),

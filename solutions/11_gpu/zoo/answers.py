@@ -354,8 +354,8 @@ TIME_WRONG = [
     ("GP67", _timer(warm="pass")),
     ("GP22", _timer(result="1000 * sum(times) / repeats")),
     ("GP22", _timer(result="min(times) * 1e3")),
-    (None, _timer(result="statistics.median(times)")),
-    (None, _timer(result="statistics.median(times) * 1e6")),
+    ("GP24", _timer(result="statistics.median(times)")),
+    ("GP24", _timer(result="statistics.median(times) * 1e6")),
     ("GP26", _timer(before="pass", after="pass")),
     ("GP26", _timer(after="pass")),
     (
@@ -403,7 +403,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     (None, _timer(result="int(1000 * statistics.median(times))")),
     (None, _timer(result="1.0")),
     ("GP26", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
-    (None, "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
+    ("GP24", "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
 ]
 
 _FAST = """
@@ -673,9 +673,9 @@ TIME_WRONG += [
         "GP67",
         _timer(result="1000 * sorted(times)[len(times) // 2]").replace("range(repeats)", "range(repeats - warmup)"),
     ),
-    (None, _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
+    ("GP24", _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
     ("GP63", _timer().replace('if kind == "cuda":\n        torch.cuda.synchronize()\n    el', "")),
-    (None, _timer(result="statistics.mean(times)")),
+    ("GP22+GP24", _timer(result="statistics.mean(times)")),
     ("GP22+GP26", _timer(before="pass", after="pass", result="1000 * statistics.mean(times)")),
     (None, _timer(warm="pass", result="statistics.median(times)")),
     (

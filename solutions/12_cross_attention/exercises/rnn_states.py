@@ -71,6 +71,14 @@ class rnn_states:
 
     mistakes = {
         "AB1": patch(PAST, "state @ w_h.T"),
+        "RN7": mistake(
+            patch("dim=1", "dim=0"),
+            patch("torch.stack(states, dim=1)", "torch.stack(states).reshape(*x.shape[:2], -1)"),
+            says="The states were stacked along axis 0, token by token; batch comes first: `torch.stack(states, dim=1)`.",
+            why="""`torch.stack(states)` puts the new axis in front: (T, B, h). `nn.RNN` does the same unless `batch_first=True`. A
+            reshape to (B, T, h) does not put it right: it keeps the order in memory and only cuts it elsewhere, so an item's row holds
+            states of other items.""",
+        ),
         "RN9": mistake(
             patch(" + b", ""),
             patch(STEP, f"torch.tanh({INPUT} + {PAST} + (b if t else 0))"),

@@ -216,7 +216,7 @@ WRONG = {
 """,
         ),
         (
-            None,
+            "RN7",
             """def rnn_states(x, w_x, w_h, b):
     h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
     for token in x.unbind(1):
@@ -419,7 +419,7 @@ def rnn_states(x, w_x, w_h, b):
 """,
         ),
         (
-            None,
+            "RN7",
             """def rnn_states(x, w_x, w_h, b):
     batch, steps, _ = x.size()
     hidden = w_h.size(0)

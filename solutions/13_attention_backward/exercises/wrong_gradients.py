@@ -13,6 +13,7 @@ from ..probes_claims import CLAIMS
 PART = "positions"
 NAMES = {"attention": "qkv", "linear": "xwb", "product": "xy"}
 SHAPE, FAR = "given.shape != x.shape", "not (np.abs(given - true) <= 0.0001 * (1 + np.abs(true).max())).all()"
+BLAME = "wrong.append(i)"
 
 
 def _kind(claim: str) -> str:
@@ -231,5 +232,10 @@ class wrong_gradients:
             why="""In a sum an entry that is too large and one that is too small cancel, and a single wrong entry drowns in a norm or a
             mean. A single direction hardly feels an entry in which it is small. And a gradient may be wrong in a single place, such as
             the last row.""",
+        ),
+        "WG9": mistake(
+            patch(BLAME, "wrong.append(i + 1)"),
+            says="Positions were counted from 1; they count from 0.",
+            why="inputs[0] is the first input.",
         ),
     }

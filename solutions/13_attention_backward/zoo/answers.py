@@ -509,7 +509,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            None,
+            "WG9",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []

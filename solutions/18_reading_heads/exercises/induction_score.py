@@ -83,6 +83,7 @@ class induction_score:
             patch(RETURN, "return weights.diagonal(offset=1 - period, dim1=-2, dim2=-1).mean(dim=(0, 2))"),
             patch("torch.arange(period,", "torch.arange(period - 1,"),
         ),
+        "PV5": patch("mean(dim=(0, 2))", "mean(dim=2)"),
         "PV6": (
             patch("mean(dim=(0, 2))", "mean(dim=(1, 2))"),
             patch("mean(dim=(0, 2))", "mean()"),

@@ -75,6 +75,12 @@ class previous_token_score:
             of 1.2/2 = 0.6. In a loop over all i the slip hides: where there is no such token the column is negative and counts from the
             end, where a causal mask has put zeros.""",
         ),
+        "PV5": mistake(
+            patch("mean(dim=(0, -1))", "mean(dim=-1)"),
+            says="The mean over the batch is missing: one number for each head was asked for, (H,).",
+            why="""A head's score should not depend on a single text; a random one may repeat a token by chance. A head with 0.8 in one
+            item and 0.4 in another has the score 0.6.""",
+        ),
         "PV6": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=(1, -1))"),
             patch("mean(dim=(0, -1))", "mean()"),
