@@ -17,6 +17,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import class_folder
+from grader.grading.batch import Settings
 from grader.grading.grade import grade, grade_submission
 from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
@@ -315,7 +316,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "class" / "mallory").mkdir()
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with closing(Watcher(open_course(), tmp_path / "class", timeout_s=5.0)) as watcher:
+    with closing(Watcher(tmp_path / "class", Settings(open_course(), timeout_s=5.0))) as watcher:
         room = until(watcher, idle)
     assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note

@@ -43,7 +43,7 @@ def by_class(folder: Path) -> list[str]:
 
 def by_watch(folder: Path) -> list[str]:
     settings = batch.Settings(open_course(), timeout_s=3.0)
-    lesson = grade_saved(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), settings).lesson
+    lesson = grade_saved(Task(folder, folder / "01_toy.ipynb"), settings).lesson
     return [verdict.status for verdict in lesson.verdicts]
 
 
