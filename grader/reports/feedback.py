@@ -5,6 +5,8 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 
 from __future__ import annotations
 
+from typing import Any
+
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import Pictures, feedback, render
@@ -18,21 +20,13 @@ def page(
     return render("card.html", title=f"{label} — {course}", section=body, report=report) + "\n"
 
 
-def section(
-    one: SubmissionReport,
-    label: str,
-    pictures: Pictures,
-    *,
-    level: int = 1,
-    id: str = "",
-    person: str = "",
-    folded: bool = False,
-    code_at: str = "",
-) -> str:
-    """The result: score, what to fix in the notebook itself, and each lesson with its code. level: of its heading.
+def section(one: SubmissionReport, label: str, pictures: Pictures, **place: Any) -> str:
+    """The result: score, what to fix in the notebook itself, and each lesson with its code.
 
-    person: the name beside the label. folded: to one line. code_at: the page that has the code, '' where it is to stand here.
+    place: on a page of several, as learner.html has it: the `level` of the heading, an `id`, the `person` that is named beside the label,
+    whether all is `folded` to one line, `code_at` the page that has the code instead of this one.
     """
+    place = {"level": 1, "id": "", "person": "", "folded": False, "code_at": ""} | place
     lessons = []
     for lesson in one.lessons:
         short: dict[str, list[str]] = {}
@@ -50,17 +44,7 @@ def section(
             if _is_in_full(each)
         ]
         lessons.append((lesson, short, marked, full, worth))
-    return render(
-        "learner.html",
-        one=one,
-        label=label,
-        lessons=lessons,
-        level=level,
-        id=id,
-        person=person,
-        folded=folded,
-        code_at=code_at,
-    )
+    return render("learner.html", one=one, label=label, lessons=lessons, **place)
 
 
 def _is_in_full(verdict: Verdict) -> bool:

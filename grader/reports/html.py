@@ -21,6 +21,7 @@ from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
 from grader.reports.tables import View, content, views
+from grader.reports.text import STATUS_STYLES, STATUS_WORDS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
 Draw = Callable[[View, Scale | None], str]
 FOLDER = Path(__file__).parent / "templates"
-# status -> (symbol, color of the rule and the symbol, style of the rule); mid tones that stand on white and on black
-STATUS_STYLES = {
-    "passed": ("✓", "#009E73", "solid"),
-    "failed": ("✗", "#D55E00", "solid"),
-    "error": ("!", "#B0559B", "solid"),
-    "timeout": ("!", "#B0559B", "dashed"),
-    "memory": ("!", "#B0559B", "dashed"),
-    "forbidden": ("⊘", "#B8860B", "solid"),
-    "not_started": ("○", "#8A8A8A", "dotted"),
-    "missing": ("?", "#8A8A8A", "dotted"),
-    "could_not_grade": ("?", "#8A8A8A", "dashed"),
-    "said": ("", "#8A8A8A", "solid"),
-}
 MAX_SENTENCE = 4_000  # characters of one sentence or quoted line
 _CALLS = re.compile(
     r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)"
@@ -97,7 +85,7 @@ def _environment() -> Environment:
         environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
     environment.filters |= {"score_text": text.score_text, "points": text.points}
     environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    environment.globals |= {"words": text.STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
+    environment.globals |= {"words": STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
     return environment
 
 
@@ -141,7 +129,6 @@ def feedback(
     return render(
         "verdict.html",
         verdict=verdict,
-        word=text.STATUS_WORDS[verdict.status],
         points=points,
         notes=notes,
         line_label=wording.line_label(verdict.line) if verdict.line else "",
@@ -199,9 +186,8 @@ class Pictures:
 
     def __init__(self, shared: bool = False) -> None:
         self._pictures: dict[tuple, TableHtml] = {}
-        self._svgs: dict[tuple, str] = {}
         self._inner: dict[str, str] = {}
-        self._shared = shared
+        self._draw = self._refer if shared else svg
 
     def __call__(self, tables: Sequence[Table]) -> TableHtml:
         """The tables as pictures makes them, known again by what they hold."""
@@ -210,17 +196,12 @@ class Pictures:
             self._pictures[key] = pictures(tables, self._draw)
         return self._pictures[key]
 
-    def _draw(self, view: View, scale: Scale | None) -> str:
-        key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
-        if key not in self._svgs:
-            picture = svg(view, scale)
-            if self._shared and picture.startswith("<svg"):
-                # Its first '>' ends the opening tag: attributes are escaped.
-                opening, inner = picture.removesuffix("</svg>").split(">", 1)
-                name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
-                picture = f'{opening}><use href="#{name}"/></svg>'
-            self._svgs[key] = picture
-        return self._svgs[key]
+    def _refer(self, view: View, scale: Scale | None) -> str:
+        # Its first '>' ends the opening tag: attributes are escaped.
+        opening, _, inner = svg(view, scale).removesuffix("</svg>").partition(">")
+        if not opening.startswith("<svg"):
+            return f"{opening}>{inner}"
+        return f'{opening}><use href="#{self._inner.setdefault(inner, f"picture-{len(self._inner)}")}"/></svg>'
 
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""

@@ -18,17 +18,20 @@ WIDTH = 96
 MANY_INPUTS = 30  # numbers of inputs from which on they stand behind the results, or are folded
 MAX_PRINTED = 600  # characters of what a learner's code printed
 MAX_TEXT = 20_000  # characters that one exercise may add to a report
-STATUS_WORDS = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "error",
-    "timeout": "out of time",
-    "memory": "out of memory",
-    "forbidden": "not allowed",
-    "not_started": "not started",
-    "missing": "missing",
-    "could_not_grade": "could not be graded",
+# status -> (symbol, color of the rule and the symbol, style of the rule, word); mid tones that stand on white and on black
+STATUS_STYLES = {
+    "passed": ("✓", "#009E73", "solid", "passed"),
+    "failed": ("✗", "#D55E00", "solid", "failed"),
+    "error": ("!", "#B0559B", "solid", "error"),
+    "timeout": ("!", "#B0559B", "dashed", "out of time"),
+    "memory": ("!", "#B0559B", "dashed", "out of memory"),
+    "forbidden": ("⊘", "#B8860B", "solid", "not allowed"),
+    "not_started": ("○", "#8A8A8A", "dotted", "not started"),
+    "missing": ("?", "#8A8A8A", "dotted", "missing"),
+    "could_not_grade": ("?", "#8A8A8A", "dashed", "could not be graded"),
+    "said": ("", "#8A8A8A", "solid", ""),  # of no exercise
 }
+STATUS_WORDS = {status: word for status, (*_, word) in STATUS_STYLES.items() if word}
 # C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
