@@ -119,15 +119,11 @@ class LearnerFolder:
         paths = [self.backups / name for name in sorted(os.listdir(self.backups))] if self.backups.is_dir() else []
         return [path for path in paths if path != self.incoming and not links.is_link(path) and path.is_dir()]
 
-    def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
-        """Where just these files are among the backups already."""
-        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
-        return next((path for path in same if _same_files(path, base, files)), None)
-
     def _back_up(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
-        folder = self._backup_of(base, files)
-        if folder:
+        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
+        folder = next((path for path in same if _same_files(path, base, files)), None)
+        if folder:  # just these files are there already
             for parts in files:
                 base.joinpath(*parts).unlink()
         else:
