@@ -38,7 +38,7 @@ def run_mark(options: argparse.Namespace) -> int:
 
 
 def run_watch(options: argparse.Namespace) -> int:
-    from grader.grading.batch import Settings
+    from grader.grading.grade import Settings
     from grader.grading.watch.watcher import Watcher
     from grader.notebook.workspace import folder
     from grader.room.board_page import PageFile

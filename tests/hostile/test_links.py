@@ -302,11 +302,11 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     class_with(folder, f"eve/{FILE}", "a classmate")
     toy.install(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert grade_submission(open_course(), "class/ada", sandbox=shared).score == 6
+    assert grade_submission(Settings(open_course()), "class/ada", sandbox=shared).score == 6
     with pytest.raises(InputError, match="is a link to"):
-        grade(open_course(), ["class/ada", f"class/eve/{FILE}"])
+        grade(Settings(open_course()), ["class/ada", f"class/eve/{FILE}"])
     toy.write(folder / "eve" / "02_second.ipynb", toy.notebook([], "02_second"))
-    report = grade_submission(open_course(), "class/eve", lessons=["01", "02"], sandbox=shared)
+    report = grade_submission(Settings(open_course(), lessons=["01", "02"]), "class/eve", sandbox=shared)
     assert report.score == 0 and any("is a link to" in note for note in report.lessons[0].notes)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grader.grading import batch
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.judging.verdict import LessonReport
 from grader.submission.submission import read_submission
 from grader.util import libraries
@@ -51,7 +51,7 @@ class WatchResult:
 class Regrading:
     """Has tasks graded, several at once, and hands out results. close() ends all that runs."""
 
-    def __init__(self, settings: batch.Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._running: dict[Future, Task] = {}
         self._pool: batch.LocalPool | None = None  # begun with the first task
@@ -98,7 +98,7 @@ class Regrading:
             self._pool.close()
 
 
-def grade_saved(task: Task, settings: batch.Settings) -> WatchResult:
+def grade_saved(task: Task, settings: Settings) -> WatchResult:
     """What a grading process makes of a task, in the sandbox that it keeps warm."""
     started = time.monotonic()
     try:
@@ -112,15 +112,15 @@ def grade_saved(task: Task, settings: batch.Settings) -> WatchResult:
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _grade(task: Task, settings: batch.Settings) -> WatchResult:
-    stamp, sandbox = stamp_of(task.file), batch.warm_sandbox(settings).sandbox
+def _grade(task: Task, settings: Settings) -> WatchResult:
+    stamp, sandbox = stamp_of(task.file), batch.warm_sandbox(settings)
     submission = read_submission(settings.course, task.file, reader=sandbox.reader, base=task.learner.parent)
     if submission.unreadable:
         return WatchResult(task, stamp, problem=submission.unreadable)
     lesson, *others = submission.lessons
     if others or (settings.lessons and lesson not in settings.lessons):
         return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
-    report = grade_submission(settings.course, task.learner, lessons=[lesson], seed=settings.seed, sandbox=sandbox)
+    report = grade_submission(replace(settings, lessons=(lesson,)), task.learner, sandbox=sandbox)
     return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grader.grading.batch import Settings
+from grader.grading.grade import Settings
 from grader.grading.watch.regrading import MOST_AT_ONCE, Regrading, Stamp, Task, WatchResult, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
