@@ -77,7 +77,7 @@ def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) ->
     summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
     yield "report.html", class_page.render(course, report, gradebook.roster, similarity=True)
     yield "similarity.html", similarity.render(course, summary)
-    yield "grades.csv", grades_csv.render(report)
+    yield "grades.csv", grades_csv.render(report, gradebook.roster)
     yield "attention.csv", attention.render(course, report)
     if gradebook.named:
         if table := canvas.render(report, gradebook):
