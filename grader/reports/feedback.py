@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.judging.verdict import Report, SubmissionReport, Verdict
+from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import text
 from grader.reports.html import Pictures, feedback, render
 
@@ -30,23 +30,18 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, **place: Any)
     lessons = []
     for lesson in one.lessons:
         short: dict[str, list[str]] = {}
-        for verdict in lesson.verdicts:
-            if not _is_in_full(verdict):
-                short.setdefault(verdict.status, []).append(verdict.exercise)
-        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
+        full: list[
+            tuple[str, str]
+        ] = []  # with feedback: what was attempted and did not pass, or is missing for a reason
         worth = {
             each.exercise: f"{text.score_text(lesson.points_of(each))} of {text.score_text(lesson.points[each.exercise])}"
             for each in lesson.verdicts
         }
-        full = [
-            (each.exercise, feedback(each, pictured=pictures, points=worth[each.exercise]))
-            for each in lesson.verdicts
-            if _is_in_full(each)
-        ]
+        for verdict in lesson.verdicts:
+            if verdict.status in ("passed", "not_started"):
+                short.setdefault(verdict.status, []).append(verdict.exercise)
+            else:
+                full.append((verdict.exercise, feedback(verdict, pictured=pictures, points=worth[verdict.exercise])))
+        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
         lessons.append((lesson, short, marked, full, worth))
     return render("learner.html", one=one, label=label, lessons=lessons, **place)
-
-
-def _is_in_full(verdict: Verdict) -> bool:
-    """True where feedback is given in full: something was attempted and did not pass, or missing needs its reason."""
-    return verdict.status not in ("passed", "not_started")

@@ -10,7 +10,6 @@ import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,20 +91,6 @@ def _environment() -> Environment:
 STYLE = f"<style>\n{style('verdict.css')}</style>"
 
 
-@dataclass(frozen=True)
-class TableHtml:
-    """A verdict's tables: what went in and what is compared, both as HTML, and all of it as text; '' for none.
-
-    folded: whether what went in takes much room. runs: whether two runs are compared.
-    """
-
-    inputs: str = ""
-    compared: str = ""
-    numbers: str = ""
-    folded: bool = False
-    runs: bool = False
-
-
 def block(status: str, head: str, body: Iterable[str]) -> str:
     """What stands alone in a notebook: its style, and a frame with a heading and paragraphs. head, body: HTML."""
     return STYLE + render("block.html", status=status, title=head, body=tuple(body))
@@ -119,7 +104,7 @@ def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
 def feedback(
     verdict: Verdict,
     notes: Sequence[str] = (),
-    pictured: Callable[[Sequence[Table]], TableHtml] | None = None,
+    pictured: Callable[[Sequence[Table]], dict[str, Any]] | None = None,
     points: str = "",
 ) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
@@ -138,8 +123,12 @@ def feedback(
     )
 
 
-def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
-    """The tables of a verdict, drawn; expected and got share one scale, the difference has its own. draw: makes one picture."""
+def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
+    """The tables of a verdict as verdict.html has them; expected and got share one scale, the difference has its own.
+
+    draw: makes one picture. Returns: `inputs`, what went in, and `compared`, both as HTML, and all of it as text, `numbers`; '' for none.
+    folded: whether what went in takes much room. runs: whether two runs are compared.
+    """
     shown = views(tables)
     pair = [view for view in shown if view.table.role in PAIRS]
     gap = [view for view in shown if view.table.role == "difference"]
@@ -152,13 +141,13 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
     numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
-    return TableHtml(
-        figures(inputs),
-        figures(compared, _key(compared, pair)),
-        "\n\n".join(numbers),
-        sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
-        any(view.table.role == "run" for view in compared),
-    )
+    return {
+        "inputs": figures(inputs),
+        "compared": figures(compared, _key(compared, pair)),
+        "numbers": "\n\n".join(numbers),
+        "folded": sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
+        "runs": any(view.table.role == "run" for view in compared),
+    }
 
 
 def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
@@ -185,11 +174,11 @@ class Pictures:
     """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
 
     def __init__(self, shared: bool = False) -> None:
-        self._pictures: dict[tuple, TableHtml] = {}
+        self._pictures: dict[tuple, dict[str, Any]] = {}
         self._inner: dict[str, str] = {}
         self._draw = self._refer if shared else svg
 
-    def __call__(self, tables: Sequence[Table]) -> TableHtml:
+    def __call__(self, tables: Sequence[Table]) -> dict[str, Any]:
         """The tables as pictures makes them, known again by what they hold."""
         key = content(tables)
         if key not in self._pictures:

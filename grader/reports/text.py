@@ -65,14 +65,12 @@ _VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four fo
 
 def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
-    if notes:
-        return _render_verdict(verdict, notes)
     if verdict not in _VERDICT_TEXTS:
-        _VERDICT_TEXTS[verdict] = _render_verdict(verdict, ())
-    return _VERDICT_TEXTS[verdict]
+        _VERDICT_TEXTS[verdict] = _render_verdict(verdict)
+    return "\n".join([_VERDICT_TEXTS[verdict], *(_wrapped(f"Note: {note}") for note in notes)])
 
 
-def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
+def _render_verdict(verdict: Verdict) -> str:
     title = f"{STATUS_WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
     if not verdict.passed:
@@ -101,7 +99,6 @@ def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
         blocks.append(f"Next: {verdict.next_exercise}.")
     if verdict.next_step:
         blocks.append(_wrapped(verdict.next_step) if verdict.passed else _section("Where to look", [verdict.next_step]))
-    blocks += [_wrapped(f"Note: {note}") for note in notes]
     return clean("\n".join(block for block in blocks if block), MAX_TEXT - 1_000).rstrip()
 
 
