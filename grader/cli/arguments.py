@@ -126,9 +126,9 @@ def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def points(table: Mapping[str, object]) -> dict[str, float]:
     """By exercise."""
-    from grader.grading.marks import weights_of
+    from grader.grading.marks import parse_points
 
-    return weights_of(open_course(), table)
+    return {open_course().known_exercise(name): parse_points(str(each)) for name, each in table.items()}
 
 
 def moment(text: str) -> str:

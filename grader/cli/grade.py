@@ -16,7 +16,7 @@ from grader.grading.grade import Settings, grade
 from grader.notebook.workspace import session_folder
 from grader.reports import terminal, text
 from grader.reports.class_summary import ClassSummary, ungraded
-from grader.sandbox.sandbox import TooOpen
+from grader.sandbox.sandbox import TIMEOUT_S, TooOpen
 from grader.submission import platforms
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
@@ -45,15 +45,14 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"{path} {refused}")
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     _check_files(files)
-    chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     exercises = open_course().core_exercises() if options.core else None
-    more = {"seed": options.seed, "require": options.require_isolation, **chosen}
+    timeout_s, require = options.timeout or TIMEOUT_S, options.require_isolation
     hooks: dict[str, Any] = {"deadline_s": options.deadline}
     if files.get("gradescope", "-") != "-":  # a container that is stopped at its limit leaves what was done
         file, visibility = options.gradescope, options.visibility
         hooks["on_progress"] = lambda report: write_report("gradescope", file, report, visibility)
     try:
-        settings = Settings(open_course(), options.lessons, exercises, **more)
+        settings = Settings(open_course(), options.lessons, exercises, options.seed, timeout_s, require)
         report = grade(settings, options.paths, on_start=_tell, **hooks)
     except TooOpen as error:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)

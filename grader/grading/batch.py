@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
@@ -153,7 +153,13 @@ class LocalPool:
         self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (self._ends, self._folder, zygote))
         # _end() closes it, and so does the thread that feeds the queue: at once, they would close one descriptor twice.
         lock, reader = threading.Lock(), self._pool._call_queue._reader  # type: ignore[attr-defined]
-        reader.close = _locked(lock, reader.close)
+        close = reader.close
+
+        def close_alone() -> None:
+            with lock:
+                close()
+
+        reader.close = close_alone
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Raises: BrokenExecutor after a process has ended, until renew()."""
@@ -180,14 +186,6 @@ class LocalPool:
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
-
-
-def _locked(lock: threading.Lock, function: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        with lock:
-            function()
-
-    return call
 
 
 def _start_forkserver() -> None:

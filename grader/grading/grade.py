@@ -135,7 +135,7 @@ def grade_submission(
                 lessons = lessons or tuple(lesson_of_name(course, Path(path)).split()) or None
                 unread = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
                 return could_not_grade_all(settings, unread, _words(error))
-        if _needs_torch(submission):
+        if submission.needs_torch:
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and libraries.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
@@ -171,13 +171,12 @@ def grade(
     on_progress: called after each lesson but the last, with all that is graded so far.
     Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
     """
-    course = settings.course
     paths, deadline = list(paths), Deadline(deadline_s)
     with ExitStack() as stack:
         reader, torch = stack.enter_context(Reader()), False
         for path in paths:
             with suppress(SandboxError):  # its report tells
-                torch = _needs_torch(read_submission(course, path, None, settings.lessons, reader)) or torch
+                torch |= read_submission(settings.course, path, None, settings.lessons, reader).needs_torch
         # Made when that is known, it starts its processes once.
         sandbox = stack.enter_context(settings.sandbox(torch=torch, reader=reader))
         if settings.require != "process":
@@ -185,17 +184,13 @@ def grade(
         reports: list[SubmissionReport] = []
 
         def report(*more: SubmissionReport) -> Report:
-            return Report((*reports, *more), settings.seed, isolation=sandbox.isolation, course=course.title)
+            return Report((*reports, *more), settings.seed, isolation=sandbox.isolation, course=settings.course.title)
 
         for path in paths:
             on_start(str(path))
             tell = lambda one: on_progress(report(one))
             reports.append(grade_submission(settings, path, sandbox=sandbox, deadline=deadline, on_progress=tell))
         return report()
-
-
-def _needs_torch(submission: Submission) -> bool:
-    return submission.mentions_torch or any(map(submission.course.needs_torch, submission.lessons))
 
 
 def _grade_lesson(
