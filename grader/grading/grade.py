@@ -84,12 +84,9 @@ class Deadline:
     def is_over(self) -> bool:
         return self._seconds is not None and self._clock() - self._start >= self._seconds
 
-    def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
-        """The verdict, noting how long one took that did not end."""
-        start = self._clock()
-        verdict = evaluate()
-        if verdict.status == "timeout":
-            self._endless += self._clock() - start
+    def note(self, verdict: Verdict) -> Verdict:
+        """The verdict; how long one took that did not end is kept."""
+        self._endless += verdict.seconds * (verdict.status == "timeout")
         return verdict
 
     def verdict(self, name: str) -> Verdict:
@@ -275,7 +272,7 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
     if deadline.is_over:
         return deadline.verdict(exercise.name)
     try:
-        return limit_text(deadline.timed(lambda: judge(exercise, candidate, seed)))
+        return limit_text(deadline.note(judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return could_not_grade(exercise.name, _words(error))
 
