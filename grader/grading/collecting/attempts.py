@@ -75,9 +75,11 @@ class LearnerFolder:
         try:
             if latest and old == new and _same_files(self.home, self.incoming, new):
                 return Placement("same", stands=True)
-            newest = _newest(self.home, old)
-            if not latest or old and self._is_older(new, changed, newest):
-                if self._is_kept(new):
+            newest, kept = _newest(self.home, old), self._is_kept(new)
+            # By its time; where that says nothing, by whether it has already been replaced once.
+            by_time = changed and abs(changed - newest) > SAME_TIME_S
+            if not latest or old and (changed < newest if by_time else kept):
+                if kept:
                     return Placement("same")
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
             aside = self._back_up(self.home, old, newest) if old else ""
@@ -88,12 +90,6 @@ class LearnerFolder:
             for folder in (self.backups, self.backups.parent):
                 with contextlib.suppress(OSError):
                     folder.rmdir()  # where it is empty
-
-    def _is_older(self, new: Sequence[Parts], changed: float, newest: float) -> bool:
-        """By its time; where that says nothing, whether it has already been replaced once."""
-        if changed and abs(changed - newest) > SAME_TIME_S:
-            return changed < newest
-        return self._is_kept(new)
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
         """What is there of attempts at one of these lessons, or with one of these paths, but for notebooks of lessons that are not among
