@@ -9,18 +9,16 @@ from typing import Any
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import text
-from grader.reports.html import Pictures, feedback, render
+from grader.reports.heatmap import svg
+from grader.reports.html import Draw, feedback, render
 
 
-def page(
-    one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, report: Report | None = None
-) -> str:
+def page(one: SubmissionReport, label: str, course: str, report: Report | None = None) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
-    body = section(one, label, pictures or Pictures())
-    return render("card.html", title=f"{label} — {course}", section=body, report=report) + "\n"
+    return render("card.html", title=f"{label} — {course}", section=section(one, label), report=report) + "\n"
 
 
-def section(one: SubmissionReport, label: str, pictures: Pictures, **place: Any) -> str:
+def section(one: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -> str:
     """The result: score, what to fix in the notebook itself, and each lesson with its code.
 
     place: on a page of several, as learner.html has it: the `level` of the heading, an `id`, the `person` that is named beside the label,
@@ -41,7 +39,7 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, **place: Any)
             if verdict.status in ("passed", "not_started"):
                 short.setdefault(verdict.status, []).append(verdict.exercise)
             else:
-                full.append((verdict.exercise, feedback(verdict, pictured=pictures, points=worth[verdict.exercise])))
+                full.append((verdict.exercise, feedback(verdict, (), draw, worth[verdict.exercise])))
         marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
         lessons.append((lesson, short, marked, full, worth))
     return render("learner.html", one=one, label=label, lessons=lessons, **place)

@@ -19,7 +19,7 @@ from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
-from grader.reports.tables import View, content, views
+from grader.reports.tables import View, by_content, views
 from grader.reports.text import STATUS_STYLES, STATUS_WORDS
 
 if TYPE_CHECKING:
@@ -98,18 +98,13 @@ def block(status: str, head: str, body: Iterable[str]) -> str:
 
 def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """The feedback with its style, as check() shows it in a notebook."""
-    return STYLE + feedback(verdict, notes, lambda tables: pictures(tables, image))
+    return STYLE + feedback(verdict, notes, image)
 
 
-def feedback(
-    verdict: Verdict,
-    notes: Sequence[str] = (),
-    pictured: Callable[[Sequence[Table]], dict[str, Any]] | None = None,
-    points: str = "",
-) -> str:
+def feedback(verdict: Verdict, notes: Sequence[str] = (), draw: Draw = svg, points: str = "") -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
-    pictured: what draws the tables; by default `pictures`. points: as in '0 of 2'; '' where there are none.
+    draw: makes one picture. points: as in '0 of 2'; '' where there are none.
     """
     return render(
         "verdict.html",
@@ -117,16 +112,17 @@ def feedback(
         points=points,
         notes=notes,
         line_label=wording.line_label(verdict.line) if verdict.line else "",
-        pictured=(pictured or pictures)(verdict.tables),
+        pictured=pictures(verdict.tables, draw),
         mistakes=tuple(zip(verdict.mistakes, verdict.sentences, strict=False)),
         precision="" if verdict.max_difference is None else text.difference(verdict.max_difference),
     )
 
 
+@by_content
 def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
     """The tables of a verdict as verdict.html has them; expected and got share one scale, the difference has its own.
 
-    draw: makes one picture. Returns: `inputs`, what went in, and `compared`, both as HTML, and all of it as text, `numbers`; '' for none.
+    Returns: `inputs`, what went in, and `compared`, both as HTML, and all of it as text, `numbers`; '' for none.
     folded: whether what went in takes much room. runs: whether two runs are compared.
     """
     shown = views(tables)
@@ -171,21 +167,12 @@ def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: s
 
 
 class Pictures:
-    """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
+    """The pictures of a page that shows the same ones many times: each is drawn in `definitions()`, which the page holds once."""
 
-    def __init__(self, shared: bool = False) -> None:
-        self._pictures: dict[tuple, dict[str, Any]] = {}
+    def __init__(self) -> None:
         self._inner: dict[str, str] = {}
-        self._draw = self._refer if shared else svg
 
-    def __call__(self, tables: Sequence[Table]) -> dict[str, Any]:
-        """The tables as pictures makes them, known again by what they hold."""
-        key = content(tables)
-        if key not in self._pictures:
-            self._pictures[key] = pictures(tables, self._draw)
-        return self._pictures[key]
-
-    def _refer(self, view: View, scale: Scale | None) -> str:
+    def draw(self, view: View, scale: Scale | None) -> str:
         # Its first '>' ends the opening tag: attributes are escaped.
         opening, _, inner = svg(view, scale).removesuffix("</svg>").partition(">")
         if not opening.startswith("<svg"):

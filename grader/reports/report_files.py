@@ -25,7 +25,6 @@ from grader.reports import (
 )
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.reports.html import Pictures
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 
@@ -74,7 +73,7 @@ def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) ->
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
+    summary = ClassSummary(report, gradebook.roster)
     yield "report.html", class_page.render(course, report, gradebook.roster, similarity=True)
     yield "similarity.html", similarity.render(course, summary)
     yield "grades.csv", grades_csv.render(report, gradebook.roster)
@@ -88,7 +87,7 @@ def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) ->
     yield "summary.md", markdown.render(course, report)
     for stem, label, one in zip(summary.stems, summary.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
-        yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
+        yield f"feedback/{stem}.html", feedback.page(one, label, report.course)
         yield f"junit/{stem}.xml", junit.render(alone, label)
         if results := gradescope.render(alone, gradebook.max_points):
             yield f"gradescope/{stem}.json", results

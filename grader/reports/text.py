@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from grader.course.spec import MistakeText
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
-from grader.reports.tables import View, content, views
+from grader.reports.tables import View, by_content, views
 from grader.util.names import IGNORED
 from grader.util.words import join_names
 
@@ -59,7 +59,6 @@ def one_line(text: object, limit: int = 300) -> str:
     return " ".join(clean(text, 4 * limit).split())[:limit]
 
 
-_TABLE_TEXTS: dict[tuple, list[str]] = {}
 _VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
@@ -102,23 +101,18 @@ def _render_verdict(verdict: Verdict) -> str:
     return clean("\n".join(block for block in blocks if block), MAX_TEXT - 1_000).rstrip()
 
 
+@by_content
 def _tables(tables: Sequence[Table]) -> list[str]:
-    """The tables as text; in a class the same ones come back with many learners."""
-    key = content(tables)
-    if key not in _TABLE_TEXTS:
-        if len(_TABLE_TEXTS) >= 1_000:
-            _TABLE_TEXTS.clear()
-        shown = views(tables)
-        inputs = [view for view in shown if view.table.role == "input"]
-        others = [view for view in shown if view.table.role != "input"]
-        given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
-        if others:
-            compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
-            has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
-            compared += ["  * the largest difference shown"] * has_mark
-        after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
-        _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *given] if after else [*given, *compared]
-    return _TABLE_TEXTS[key]
+    shown = views(tables)
+    inputs = [view for view in shown if view.table.role == "input"]
+    others = [view for view in shown if view.table.role != "input"]
+    given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
+    if others:
+        compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
+        has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+        compared += ["  * the largest difference shown"] * has_mark
+    after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
+    return [*compared, "\nThe inputs", *given] if after else [*given, *compared]
 
 
 def _wrapped(text: str, indent: str = "") -> str:
