@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from grader.cli import classroom, main
-from grader.course.course import open_course
 from grader.grading import batch
 from grader.grading.class_folder import pack
-from grader.grading.grade import could_not_grade, counted_exercises
+from grader.grading.grade import could_not_grade
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 
@@ -35,7 +34,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             status = "passed" if lesson in have else "missing"
             verdicts = [
                 made.get((entry.key, name), Verdict(name, status, f"{name} {status}."))
-                for name in counted_exercises(open_course(), lesson, settings.exercises)
+                for name in settings.counted(lesson)
             ]
             if entry.key in failing:
                 verdicts[0] = could_not_grade(verdicts[0].exercise, "out of memory")

@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
 from tests.conftest import KEPT
@@ -68,7 +68,7 @@ LESSONS = [(name, number) for name in ANIMALS for number in range(TAKEN)]
 def test_right_answers_earn_every_point(tmp_path, sandbox, lesson, number):
     answers = _answers(lesson, ANIMALS[lesson].RIGHT, number)
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, answers, bare=number == 1)
-    report = grade_submission(open_course(), path, sandbox=sandbox).lessons[0]
+    report = grade_submission(Settings(open_course()), path, sandbox=sandbox).lessons[0]
     assert {v.exercise: v.status for v in report.verdicts} == dict.fromkeys(answers, "passed"), [
         (v.exercise, v.headline) for v in report.verdicts if not v.passed
     ]
@@ -79,7 +79,7 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
     answers = _answers(lesson, ANIMALS[lesson].WRONG, number)
     texts = {name: text for name, (_, text) in answers.items()}
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, texts, bare=number == 1)
-    report = grade_submission(open_course(), path, sandbox=sandbox).lessons[0]
+    report = grade_submission(Settings(open_course()), path, sandbox=sandbox).lessons[0]
     for verdict in report.verdicts:
         live = verdict_on(verdict.exercise, texts[verdict.exercise])
         assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), (
@@ -102,5 +102,5 @@ OTHERWISE = [
 @pytest.mark.parametrize("lesson, name, number", OTHERWISE)
 def test_threads_own_objects_and_single_numbers_pass_in_a_worker_too(tmp_path, sandbox, lesson, name, number):
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, {name: ANIMALS[lesson].RIGHT[name][number]}, bare=False)
-    (verdict,) = grade_submission(open_course(), path, sandbox=sandbox, exercises=[name]).lessons[0].verdicts
+    (verdict,) = grade_submission(Settings(open_course(), exercises=[name]), path, sandbox=sandbox).lessons[0].verdicts
     assert verdict.passed, verdict.headline

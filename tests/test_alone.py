@@ -13,7 +13,7 @@ import pytest
 
 from grader.course import opening, references
 from grader.course.course import open_course
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.notebook import record
 from tests.bare import environment
 from tests.conftest import ROOT, WHOLE_GRID
@@ -83,7 +83,7 @@ def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
     install["source"] = install["source"].removeprefix("# ")
     path = tmp_path / f"Copy of {lesson}.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    report = grade_submission(open_course(), path)
+    report = grade_submission(Settings(open_course()), path)
     assert report.score == report.max_score > 0
 
 

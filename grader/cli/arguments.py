@@ -77,7 +77,7 @@ requirement = kind(  # what pip takes on one line
 )
 
 
-def list_of(read: Callable[[str], str], what: str) -> Callable[[str], tuple[str, ...]]:
+def list_of(read: Callable[[str], str], otherwise: str) -> Callable[[str], tuple[str, ...]]:
     """The kind of argument that has several, with commas between them. None is refused: an unset variable of a shell is no choice."""
 
     def read_list(text: str) -> tuple[str, ...]:
@@ -86,20 +86,17 @@ def list_of(read: Callable[[str], str], what: str) -> Callable[[str], tuple[str,
         except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
         if not names:
-            raise argparse.ArgumentTypeError(f"{text!r} names no {what}; leave the option out for all of them")
+            raise argparse.ArgumentTypeError(f"{text!r} {otherwise}")
         return names
 
     return read_list
 
 
-lesson_list = list_of(lesson_name, "lesson")
-exercise_list = list_of(lambda name: open_course().known_exercise(name), "exercise")
-
-
-def name_list(text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
-    named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    return tuple(_checked(text, bool(named), "not a name or a list of names separated by commas") and named)
+lesson_list = list_of(lesson_name, "names no lesson; leave the option out for all of them")
+exercise_list = list_of(
+    lambda name: open_course().known_exercise(name), "names no exercise; leave the option out for all of them"
+)
+name_list = list_of(str, "is not a name or a list of names separated by commas")
 
 
 def threshold(text: str) -> tuple[float, bool]:
@@ -126,9 +123,9 @@ def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def points(table: Mapping[str, object]) -> dict[str, float]:
     """By exercise."""
-    from grader.grading.marks import weights_of
+    from grader.grading.marks import parse_points
 
-    return weights_of(open_course(), table)
+    return {open_course().known_exercise(name): parse_points(str(each)) for name, each in table.items()}
 
 
 def moment(text: str) -> str:

@@ -80,20 +80,18 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
     aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
     report = replace(report, submissions=add_copies(open_course(), learners, mine, submissions, aliases))
-    handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
-    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
+    gradebook = Gradebook(scheme.max_points, scheme.assignment, named=not scheme.anonymous)
+    if gradebook.named:
+        gradebook = replace(gradebook, roster=scheme.roster, handed_in=[tuple(each.paths.values()) for each in mine])
     summary = ClassSummary(report)
-    books = () if scheme.anonymous else (canvas, moodle, returns)
+    books = (canvas, moodle, returns) if gradebook.named else ()
     remarks_on_books = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
     sentences += [*remarks_on_books, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
     say(*filter(None, sentences))
     report = replace(report, notes=(*report.notes, *remarks_on_books))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, aliases)
-    named = not scheme.anonymous
-    report_files.write_all(
-        open_course(), report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out))
-    )
+    report_files.write_all(open_course(), report, out, gradebook=gradebook, before_change=lambda: say(copy_folder(out)))
     return report
 
 

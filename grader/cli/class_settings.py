@@ -22,6 +22,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.grading.class_folder import choose_lessons
 from grader.grading.dask_pool import course_digest
+from grader.grading.grade import Settings
 from grader.grading.marks import read_weights
 from grader.grading.scheme import DEFAULTS
 from grader.sandbox.sandbox import TIMEOUT_S
@@ -53,17 +54,10 @@ def resolve_settings(
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
-    about = {
-        "seed": SEED,
-        "timeout_s": TIMEOUT_S,
-        "exercises": None,
-        "core": None,
-        "follow_through": None,
-        "seed_per_learner": False,
-        **DEFAULTS,
-        **earlier,
-        **named,
-    }
+    defaults = dict(
+        seed=SEED, timeout_s=TIMEOUT_S, exercises=None, core=None, follow_through=None, seed_per_learner=False
+    )
+    about = {**defaults, **DEFAULTS, **earlier, **named}
     about["course"] = course_digest(open_course())
     set_by: dict[str, str] = {}
     for name, setting in OF_THE_RUN.items():
@@ -76,12 +70,14 @@ def resolve_settings(
     return about, sentences
 
 
-def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The exercises that count in a run with these settings; None for all of its lessons."""
-    only = about["exercises"]
-    if not about.get("core"):
-        return only and tuple(only)
-    return tuple(name for name in open_course().core_exercises() if not only or name in only)
+def settings_of(about: Mapping[str, Any], require: str) -> Settings:
+    """What each submission of a run with these settings is graded with. require: the least isolation."""
+    course, only, share = open_course(), about["exercises"], about["follow_through"] or 0
+    counted = only and tuple(only)
+    if about.get("core"):
+        counted = tuple(name for name in course.core_exercises() if not only or name in only)
+    own = about["seed"], about["timeout_s"], require, share, about["seed_per_learner"]
+    return Settings(course, tuple(about["lessons"]), counted, *own)
 
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from grader.course.course import open_course
 from grader.grading import batch, scheme
 from grader.grading.class_folder import entries, keys_of, plan_resume, same_name_warnings
 from grader.grading.dask_pool import Cluster
-from grader.grading.grade import counted_exercises
 from grader.grading.journal import Journal, accept_settings, from_line, load
 from grader.grading.marks import check_weights, read_overrides
 from grader.reports import text
@@ -44,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {join_names(passed_over)}.")
     say(*same_name_warnings(learners))
-    exercises = class_settings.exercises_of(about)
-    counting = {lesson: counted_exercises(open_course(), lesson, exercises) for lesson in about["lessons"]}
+    settings = class_settings.settings_of(about, options.require_isolation or "full")
+    counting = {lesson: settings.counted(lesson) for lesson in about["lessons"]}
     if empty := [lesson for lesson, names in counting.items() if not names]:
         raise InputError(f"no exercise of lesson {empty[0][:2]} counts: --core and --exercises leave none of it.")
     check_weights(about["weights"], [name for names in counting.values() for name in names])
@@ -62,16 +61,6 @@ def run(options: argparse.Namespace) -> int:
             say(f"the points of {join_names(stale)} change; marks by hand stay as they are.")
     _with_torch(about["lessons"])
     say(*class_reports.prepare_folder(options.out, options.folder, options.resume, earlier), *chosen)
-    settings = batch.Settings(
-        open_course(),
-        tuple(about["lessons"]),
-        exercises,
-        about["seed"],
-        about["timeout_s"],
-        options.require_isolation or "full",
-        about["follow_through"] or 0,
-        about["seed_per_learner"],
-    )
     try:
         with closing(_pool(options, settings)) as pool:
             return _grade(options, learners, settings, pool, chosen, about, passed_over)

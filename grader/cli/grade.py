@@ -12,11 +12,11 @@ from typing import Any
 
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
-from grader.grading.grade import grade
+from grader.grading.grade import Settings, grade
 from grader.notebook.workspace import session_folder
 from grader.reports import terminal, text
 from grader.reports.class_summary import ClassSummary, ungraded
-from grader.sandbox.sandbox import TooOpen
+from grader.sandbox.sandbox import TIMEOUT_S, TooOpen
 from grader.submission import platforms
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
@@ -45,21 +45,15 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"{path} {refused}")
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     _check_files(files)
-    chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
-    chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
+    exercises = open_course().core_exercises() if options.core else None
+    timeout_s, require = options.timeout or TIMEOUT_S, options.require_isolation
+    hooks: dict[str, Any] = {"deadline_s": options.deadline}
     if files.get("gradescope", "-") != "-":  # a container that is stopped at its limit leaves what was done
         file, visibility = options.gradescope, options.visibility
-        chosen["on_progress"] = lambda report: write_report("gradescope", file, report, visibility)
+        hooks["on_progress"] = lambda report: write_report("gradescope", file, report, visibility)
     try:
-        report = grade(
-            open_course(),
-            options.paths,
-            lessons=options.lessons,
-            exercises=open_course().core_exercises() if options.core else None,
-            seed=options.seed,
-            on_start=lambda path: print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True),
-            **chosen,
-        )
+        settings = Settings(open_course(), options.lessons, exercises, options.seed, timeout_s, require)
+        report = grade(settings, options.paths, on_start=_tell, **hooks)
     except TooOpen as error:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():
@@ -69,6 +63,10 @@ def run(options: argparse.Namespace) -> int:
         return BAD_INPUT
     code = outcome(report, options.min_score, everything=True)
     return complain(ungraded(ClassSummary(report)), code) if code == NOT_GRADED else code
+
+
+def _tell(path: str) -> None:
+    print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True)
 
 
 def _check_files(files: dict[str, str]) -> None:

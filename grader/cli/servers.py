@@ -38,6 +38,7 @@ def run_mark(options: argparse.Namespace) -> int:
 
 
 def run_watch(options: argparse.Namespace) -> int:
+    from grader.grading.grade import Settings
     from grader.grading.watch.watcher import Watcher
     from grader.notebook.workspace import folder
     from grader.room.board_page import PageFile
@@ -47,9 +48,10 @@ def run_watch(options: argparse.Namespace) -> int:
     place = options.folder or folder(None)
     if options.names and options.page is None:
         raise InputError("--names needs --page FILE: only the page leaves names out.")
+    settings = Settings(open_course(), options.lessons or None, seed=options.seed, **chosen)
     page = PageFile(open_course(), options.page, options.names) if options.page else None
     try:
-        with closing(Watcher(open_course(), place, lessons=options.lessons, seed=options.seed, **chosen)) as watcher:
+        with closing(Watcher(place, settings)) as watcher:
             (_in_place if sys.stdout.isatty() else _line_by_line)(_rooms(watcher, page))
     except KeyboardInterrupt:
         pass

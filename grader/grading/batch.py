@@ -15,55 +15,26 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
-from grader.course.course import Course
-from grader.course.spec import SEED
 from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpack
-from grader.grading.grade import ENVIRONMENT, could_not_grade_all, grade_submission
+from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import Report, SubmissionReport
-from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
+from grader.sandbox.sandbox import LEVELS, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
-from grader.submission.submission import empty_submission
+from grader.submission.submission import Submission, empty_submission
 from grader.util.libraries import use_one_thread
 from grader.util.words import join_names
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
 LONGEST_TEMPORARY = 70
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What every submission of a batch is graded with.
-
-    lessons: None for those of each one's notebooks. exercises: only these of them; None for all. follow_through: as of grade_submission.
-    """
-
-    course: Course
-    lessons: tuple[str, ...] | None = None
-    exercises: tuple[str, ...] | None = None
-    seed: int = SEED
-    timeout_s: float = TIMEOUT_S
-    require: str = "process"
-    follow_through: float = 0
-    seed_per_learner: bool = False
-
-    def seed_of(self, key: str) -> int:
-        """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
-        own = sha256(f"{self.seed} {key}".encode()).digest()[:4]
-        return int.from_bytes(own) if self.seed_per_learner else self.seed
-
-    @property
-    def torch(self) -> bool:
-        return any(map(self.course.needs_torch, self.lessons or ()))
 
 
 class Pool(Protocol):
@@ -79,45 +50,33 @@ class Pool(Protocol):
 # --- in the grading process ------------------------------------------------------------------
 
 
-class WarmSandbox(contextlib.ExitStack):
-    """One thread's warm sandbox and its scratch folder. Raises: TooOpen, SandboxError."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        self.settings = settings
-        self.folder = new_folder()
-        self.callback(remove_folder, self.folder)
-        torch, require, probes = settings.torch, settings.require, settings.course.probe_texts()
-        sandbox = Sandbox(settings.timeout_s, torch=torch, require=require, zygote=_zygote, probes=probes)
-        self.sandbox = self.enter_context(sandbox)
-        try:
-            self.sandbox.verify()
-        except BaseException:
-            self.close()
-            raise
-
-
-_sandboxes: dict[int, WarmSandbox] = {}  # by thread
+_sandboxes: dict[int, tuple[Settings, Sandbox]] = {}  # by thread
 _zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
-def warm_sandbox(settings: Settings) -> WarmSandbox:
-    warm = _sandboxes.get(threading.get_ident())
-    if warm is None or warm.settings != settings:
-        close_sandboxes(threading.get_ident())
-        warm = _sandboxes[threading.get_ident()] = WarmSandbox(settings)
-    return warm
+def warm_sandbox(settings: Settings) -> Sandbox:
+    """The one that this thread keeps for the next submission. Raises: TooOpen, SandboxError."""
+    thread = threading.get_ident()
+    if thread not in _sandboxes or _sandboxes[thread][0] != settings:
+        close_sandboxes(thread)
+        _sandboxes[thread] = settings, settings.sandbox(torch=settings.torch, zygote=_zygote)
+        try:
+            _sandboxes[thread][1].verify()
+        except BaseException:
+            close_sandboxes(thread)
+            raise
+    return _sandboxes[thread][1]
 
 
 def close_sandboxes(*threads: int) -> None:
     """Ends what these threads of this process keep warm, by default all of them, with every file of it."""
     for thread in threads or list(_sandboxes):
         if warm := _sandboxes.pop(thread, None):
-            warm.close()
+            warm[1].close()
 
 
 def isolation_level(settings: Settings) -> str:
-    return warm_sandbox(settings).sandbox.isolation
+    return warm_sandbox(settings).isolation
 
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
@@ -134,24 +93,15 @@ def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
 
 def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
-    warm = warm_sandbox(settings)
-    place = Path(tempfile.mkdtemp(dir=warm.folder))
+    sandbox, place = warm_sandbox(settings), new_folder()
     try:
-        absent = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
-        report = grade_submission(
-            settings.course,
-            unpack(packed, place) or absent,
-            name=packed.name,
-            lessons=settings.lessons,
-            exercises=settings.exercises,
-            seed=settings.seed_of(packed.key),
-            sandbox=warm.sandbox,
-            follow_through=settings.follow_through,
-        )
+        submission = unpack(packed, Path(place)) or _unread(packed, settings)
+        own = replace(settings, seed=settings.seed_of(packed.key))
+        report = grade_submission(own, submission, name=packed.name, sandbox=sandbox)
     finally:
-        remove_folder(str(place))
+        remove_folder(place)
     sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
-    return _line(packed, report, warm.sandbox.isolation), sound
+    return _line(packed, report, sandbox.isolation), sound
 
 
 def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
@@ -203,7 +153,13 @@ class LocalPool:
         self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (self._ends, self._folder, zygote))
         # _end() closes it, and so does the thread that feeds the queue: at once, they would close one descriptor twice.
         lock, reader = threading.Lock(), self._pool._call_queue._reader  # type: ignore[attr-defined]
-        reader.close = _locked(lock, reader.close)
+        close = reader.close
+
+        def close_alone() -> None:
+            with lock:
+                close()
+
+        reader.close = close_alone
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Raises: BrokenExecutor after a process has ended, until renew()."""
@@ -230,14 +186,6 @@ class LocalPool:
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
-
-
-def _locked(lock: threading.Lock, function: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        with lock:
-            function()
-
-    return call
 
 
 def _start_forkserver() -> None:
@@ -331,8 +279,11 @@ def _grade_alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> by
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
-    unread = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
-    return _line(packed, could_not_grade_all(unread, settings.exercises, why), settings.require)
+    return _line(packed, could_not_grade_all(settings, _unread(packed, settings), why), settings.require)
+
+
+def _unread(packed: PackedSubmission, settings: Settings) -> Submission:
+    return empty_submission(settings.course, packed.name, packed.path, settings.lessons)
 
 
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:

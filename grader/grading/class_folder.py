@@ -36,12 +36,11 @@ _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
 
 @dataclass(frozen=True)
 class ClassEntry:
-    """One learner's place in the folder. key: the entry's name as it is; name: for reports; note: why it isn't read."""
+    """One learner's place in the folder. key: the entry's name as it is; name: for reports."""
 
     key: str
     name: str
     path: Path
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,9 @@ def _entry(path: Path, key: str) -> ClassEntry | None:
     if key.startswith(".") or key.lower() in NOT_LEARNERS:
         return None
     notebook = path.suffix.lower() == ".ipynb"
-    name = learner_name(path.stem if notebook else key)
-    if links.is_link(path):
-        note = f"{links.sentence(path, printable(key))}; links are not followed, so it was not read."
-        return ClassEntry(key, name, path, note) if notebook or not os.path.isfile(path) else None
-    return ClassEntry(key, name, path) if notebook or os.path.isdir(path) else None
+    if not (notebook or os.path.isdir(path) or links.is_link(path) and not os.path.isfile(path)):
+        return None
+    return ClassEntry(key, learner_name(path.stem if notebook else key), path)
 
 
 def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
@@ -143,8 +140,9 @@ def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
 def pack(entry: ClassEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
     whose = (entry.key, entry.name, str(entry.path))
-    if entry.note:
-        return PackedSubmission(*whose, False, (), (entry.note,), (entry.note,))
+    if links.is_link(entry.path):
+        link = (f"{links.sentence(entry.path, printable(entry.key))}; links are not followed, so it was not read.",)
+        return PackedSubmission(*whose, False, (), link, link)
     try:
         search = FolderSearch(entry.path) if os.path.isdir(entry.path) else None
     except OSError as error:

@@ -6,7 +6,8 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,43 @@ ENVIRONMENT = "environment"  # the stage of what could not be graded because thi
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What submissions are graded with.
+
+    lessons: names or numbers ('01'); None for those of each one's notebooks. exercises: only these of them; None for all. seed: of the
+    inputs; by default the course's, which check() uses too. timeout_s: of each exercise and each cell. require: the least isolation to
+    grade with, 'process' or 'full'. follow_through: the share of its points that an exercise earns which only another failing one was in
+    the way of.
+    """
+
+    course: Course
+    lessons: tuple[str, ...] | None = None
+    exercises: tuple[str, ...] | None = None
+    seed: int = SEED
+    timeout_s: float = TIMEOUT_S
+    require: str = "process"
+    follow_through: float = 0
+    seed_per_learner: bool = False
+
+    def seed_of(self, key: str) -> int:
+        """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
+        own = sha256(f"{self.seed} {key}".encode()).digest()[:4]
+        return int.from_bytes(own) if self.seed_per_learner else self.seed
+
+    @property
+    def torch(self) -> bool:
+        return any(map(self.course.needs_torch, self.lessons or ()))
+
+    def sandbox(self, **more: Any) -> Sandbox:
+        """One to grade with. more: as Sandbox takes it."""
+        return Sandbox(self.timeout_s, require=self.require, probes=self.course.probe_texts(), **more)
+
+    def counted(self, lesson: str) -> tuple[str, ...]:
+        """The exercises of a lesson that count."""
+        return tuple(name for name in self.course.exercises[lesson] if self.exercises is None or name in self.exercises)
+
+
 class Deadline:
     """The end of a whole run: a service that stops a run at its limit is never met with nothing to show.
 
@@ -46,12 +84,9 @@ class Deadline:
     def is_over(self) -> bool:
         return self._seconds is not None and self._clock() - self._start >= self._seconds
 
-    def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
-        """The verdict, noting how long one took that did not end."""
-        start = self._clock()
-        verdict = evaluate()
-        if verdict.status == "timeout":
-            self._endless += self._clock() - start
+    def note(self, verdict: Verdict) -> Verdict:
+        """The verdict; how long one took that did not end is kept."""
+        self._endless += verdict.seconds * (verdict.status == "timeout")
         return verdict
 
     def verdict(self, name: str) -> Verdict:
@@ -67,44 +102,37 @@ class Deadline:
 
 
 def grade_submission(
-    course: Course,
+    settings: Settings,
     path: str | Path | Submission,
     *,
     name: str | None = None,
-    lessons: Sequence[str] | None = None,
-    exercises: Sequence[str] | None = None,
-    seed: int = SEED,
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
     on_progress: Callable[[SubmissionReport], None] = lambda report: None,
-    follow_through: float = 0,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
 
     name:    the learner's; by default the path's.
-    lessons: names or numbers ('01'); by default those that the notebooks belong to.
-    exercises: only these of the lessons' count; by default all.
-    seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one is made for this submission.
     deadline: of the whole run; by default there is none.
     on_progress: called after each lesson but the last, with the lessons so far.
-    follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
     Raises:  InputError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
+    course, lessons = settings.course, settings.lessons
     with ExitStack() as stack:
         if sandbox is None:
-            sandbox = stack.enter_context(Sandbox(probes=course.probe_texts()))
+            sandbox = stack.enter_context(settings.sandbox())
         if isinstance(path, Submission):
             submission = path
         else:
             try:
                 submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
-                lessons = lessons or lesson_of_name(course, Path(path)).split() or None
+                lessons = lessons or tuple(lesson_of_name(course, Path(path)).split()) or None
                 unread = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
-                return could_not_grade_all(unread, exercises, _words(error))
-        if _needs_torch(submission):
+                return could_not_grade_all(settings, unread, _words(error))
+        if submission.needs_torch:
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and libraries.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
@@ -112,7 +140,7 @@ def grade_submission(
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         stack.callback(sandbox.reader.end)
-        names = {lesson: counted_exercises(course, lesson, exercises) for lesson in submission.lessons}
+        names = {lesson: settings.counted(lesson) for lesson in submission.lessons}
         sandbox.begin_submission(sum(map(len, names.values())))
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
@@ -120,29 +148,22 @@ def grade_submission(
                 left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
                 message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
                 on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
-            limits = (seed, deadline or Deadline(), follow_through)
-            reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, *limits))
+            reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, settings, deadline or Deadline()))
     attention = tuple(submission.attention)
     return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
 
 def grade(
-    course: Course,
+    settings: Settings,
     paths: Iterable[str | Path],
     *,
-    lessons: Sequence[str] | None = None,
-    exercises: Sequence[str] | None = None,
-    seed: int = SEED,
-    timeout_s: float = TIMEOUT_S,
     on_start: Callable[[str], None] = lambda path: None,
-    require: str = "process",
     deadline_s: float | None = None,
     on_progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report on several submissions, one after another.
 
     on_start: called with each path before it is graded.
-    require: the least isolation to grade with, 'process' or 'full'.
     deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see Deadline.
     on_progress: called after each lesson but the last, with all that is graded so far.
     Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
@@ -152,52 +173,27 @@ def grade(
         reader, torch = stack.enter_context(Reader()), False
         for path in paths:
             with suppress(SandboxError):  # its report tells
-                torch = _needs_torch(read_submission(course, path, None, lessons, reader)) or torch
+                torch |= read_submission(settings.course, path, None, settings.lessons, reader).needs_torch
         # Made when that is known, it starts its processes once.
-        probes = course.probe_texts()
-        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=probes))
-        if require != "process":
+        sandbox = stack.enter_context(settings.sandbox(torch=torch, reader=reader))
+        if settings.require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
 
         def report(*more: SubmissionReport) -> Report:
-            return Report((*reports, *more), seed, isolation=sandbox.isolation, course=course.title)
+            return Report((*reports, *more), settings.seed, isolation=sandbox.isolation, course=settings.course.title)
 
         for path in paths:
             on_start(str(path))
-            reports.append(
-                grade_submission(
-                    course,
-                    path,
-                    lessons=lessons,
-                    exercises=exercises,
-                    seed=seed,
-                    sandbox=sandbox,
-                    deadline=deadline,
-                    on_progress=lambda one: on_progress(report(one)),
-                )
-            )
+            tell = lambda one: on_progress(report(one))
+            reports.append(grade_submission(settings, path, sandbox=sandbox, deadline=deadline, on_progress=tell))
         return report()
 
 
-def _needs_torch(submission: Submission) -> bool:
-    return submission.mentions_torch or any(map(submission.course.needs_torch, submission.lessons))
-
-
-def counted_exercises(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
-
-
 def _grade_lesson(
-    submission: Submission,
-    lesson: str,
-    names: Sequence[str],
-    sandbox: Sandbox,
-    seed: int,
-    deadline: Deadline,
-    follow_through: float,
+    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, settings: Settings, deadline: Deadline
 ) -> LessonReport:
-    course = submission.course
+    course, seed, follow_through = settings.course, settings.seed, settings.follow_through
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
@@ -276,7 +272,7 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
     if deadline.is_over:
         return deadline.verdict(exercise.name)
     try:
-        return limit_text(deadline.timed(lambda: judge(exercise, candidate, seed)))
+        return limit_text(deadline.note(judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return could_not_grade(exercise.name, _words(error))
 
@@ -302,11 +298,11 @@ def _ungraded(names: Iterable[str], why: str) -> tuple[Verdict, ...]:
     return tuple(could_not_grade(name, why) for name in names)
 
 
-def could_not_grade_all(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
+def could_not_grade_all(settings: Settings, submission: Submission, why: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
-        names = counted_exercises(submission.course, lesson, exercises)
+        names = settings.counted(lesson)
         points = {name: submission.course.exercise(name).points for name in names}
         reports.append(LessonReport(lesson, _ungraded(names, why), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))

@@ -49,11 +49,6 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
     return weights
 
 
-def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float]:
-    """The same of a table. Raises: InputError."""
-    return {course.known_exercise(name): parse_points(str(each)) for name, each in weights.items()}
-
-
 def parse_points(text: str) -> float:
     """A comma may stand for the point, as spreadsheets of many countries write it. Raises: InputError where it is no number of points."""
     try:

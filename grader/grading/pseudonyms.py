@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import secrets
 from collections.abc import Iterable
@@ -12,6 +10,7 @@ from pathlib import Path
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet
+from grader.submission import table
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 
@@ -41,7 +40,7 @@ def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 def _read(path: Path) -> dict[str, str]:
     """The pseudonyms by the cell that holds a learner's name."""
-    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    rows = [row for _, row in table.rows(path, "a list of pseudonyms")]
     if not rows or rows[0] != ["pseudonym", "learner"] or any(len(row) != 2 for row in rows):
         raise InputError(
             f"{path} is not a list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere."

@@ -76,8 +76,8 @@ def _flag(key: str) -> str:
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
     if key == "roster" and value:
-        people = [(one["key"], one["values"]) for one in value["people"]]
-        return {"field": value["field"], "possible": value["possible"], "people": people}
+        people = {one["key"]: one["values"] for one in value["people"]}
+        return {"possible": value["possible"], "people": people}
     return value
 
 
@@ -85,14 +85,12 @@ def _changed(key: str, was: Any, now: Any) -> str:
     if key == "course":
         return "another course, or another version of this one"
     if key in ("weights", "roster", "extensions") and was and now:
-        theirs, mine = (_entries(key, value) for value in (was, now))
+        theirs, mine = (_content(key, value) for value in (was, now))
+        if key == "roster":
+            theirs, mine = theirs["people"], mine["people"]
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
         return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
     return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
-
-
-def _entries(key: str, value: Any) -> dict[str, Any]:
-    return {one["key"]: one["values"] for one in value["people"]} if key == "roster" else dict(value)
 
 
 def _setting(key: str, value: Any) -> str:

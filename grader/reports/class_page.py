@@ -33,7 +33,7 @@ def render(course: Course, report: Report, roster: Roster | None = None, similar
     summary = ClassSummary(report, roster)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], summary.labels[0], report.course, report=report)
-    pictures = Pictures(shared=True)
+    pictures = Pictures()
     parts = [
         ("attention", attention.TITLE, attention.section(course, summary)),
         ("scores", "Scores", distribution(summary)),
@@ -170,7 +170,7 @@ def _learners(summary: ClassSummary, pictures: Pictures) -> str:
         feedback.section(
             one,
             summary.labels[who],
-            pictures,
+            pictures.draw,
             level=3,
             id=f"learner-{who}",
             person=summary.people[who],

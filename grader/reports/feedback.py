@@ -5,64 +5,41 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 
 from __future__ import annotations
 
-from grader.judging.verdict import Report, SubmissionReport, Verdict
+from typing import Any
+
+from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import text
-from grader.reports.html import Pictures, feedback, render
+from grader.reports.heatmap import svg
+from grader.reports.html import Draw, feedback, render
 
 
-def page(
-    one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, report: Report | None = None
-) -> str:
+def page(one: SubmissionReport, label: str, course: str, report: Report | None = None) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
-    body = section(one, label, pictures or Pictures())
-    return render("card.html", title=f"{label} — {course}", section=body, report=report) + "\n"
+    return render("card.html", title=f"{label} — {course}", section=section(one, label), report=report) + "\n"
 
 
-def section(
-    one: SubmissionReport,
-    label: str,
-    pictures: Pictures,
-    *,
-    level: int = 1,
-    id: str = "",
-    person: str = "",
-    folded: bool = False,
-    code_at: str = "",
-) -> str:
-    """The result: score, what to fix in the notebook itself, and each lesson with its code. level: of its heading.
+def section(one: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -> str:
+    """The result: score, what to fix in the notebook itself, and each lesson with its code.
 
-    person: the name beside the label. folded: to one line. code_at: the page that has the code, '' where it is to stand here.
+    place: on a page of several, as learner.html has it: the `level` of the heading, an `id`, the `person` that is named beside the label,
+    whether all is `folded` to one line, `code_at` the page that has the code instead of this one.
     """
+    place = {"level": 1, "id": "", "person": "", "folded": False, "code_at": ""} | place
     lessons = []
     for lesson in one.lessons:
         short: dict[str, list[str]] = {}
-        for verdict in lesson.verdicts:
-            if not _is_in_full(verdict):
-                short.setdefault(verdict.status, []).append(verdict.exercise)
-        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
+        full: list[
+            tuple[str, str]
+        ] = []  # with feedback: what was attempted and did not pass, or is missing for a reason
         worth = {
             each.exercise: f"{text.score_text(lesson.points_of(each))} of {text.score_text(lesson.points[each.exercise])}"
             for each in lesson.verdicts
         }
-        full = [
-            (each.exercise, feedback(each, pictured=pictures, points=worth[each.exercise]))
-            for each in lesson.verdicts
-            if _is_in_full(each)
-        ]
+        for verdict in lesson.verdicts:
+            if verdict.status in ("passed", "not_started"):
+                short.setdefault(verdict.status, []).append(verdict.exercise)
+            else:
+                full.append((verdict.exercise, feedback(verdict, (), draw, worth[verdict.exercise])))
+        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
         lessons.append((lesson, short, marked, full, worth))
-    return render(
-        "learner.html",
-        one=one,
-        label=label,
-        lessons=lessons,
-        level=level,
-        id=id,
-        person=person,
-        folded=folded,
-        code_at=code_at,
-    )
-
-
-def _is_in_full(verdict: Verdict) -> bool:
-    """True where feedback is given in full: something was attempted and did not pass, or missing needs its reason."""
-    return verdict.status not in ("passed", "not_started")
+    return render("learner.html", one=one, label=label, lessons=lessons, **place)

@@ -24,13 +24,15 @@ class Gradebook:
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
     assignment: its name there; by default the course's. roster: who is on the roster; None: every learner is taken.
-    handed_in: of each learner of the report, the paths in the platform's download.
+    handed_in: of each learner of the report, the paths in the platform's download. named: whether the learners have the names that grade
+    books know; else no table of theirs is written.
     """
 
     max_points: float | None = None
     assignment: str = ""
     roster: Roster | None = None
     handed_in: Sequence[tuple[str, ...]] = ()
+    named: bool = True
 
     def entries(self, summary: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary
+from grader.submission.roster import Roster
 from grader.util.words import join_names
 
 
-def render(report: Report) -> str:
+def render(report: Report, roster: Roster | None = None) -> str:
     """The table as CSV; its first row names the columns. before: the total without the penalty."""
-    summary = ClassSummary(report)
+    summary = ClassSummary(report, roster)
     exercises = [column.exercise for column in summary.columns]
     points = ["total", "max", "before", "penalty"]
     name = ["name"] * any(summary.people)

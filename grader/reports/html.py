@@ -10,7 +10,6 @@ import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,8 @@ from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
-from grader.reports.tables import View, content, views
+from grader.reports.tables import View, by_content, views
+from grader.reports.text import STATUS_STYLES, STATUS_WORDS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
 Draw = Callable[[View, Scale | None], str]
 FOLDER = Path(__file__).parent / "templates"
-# status -> (symbol, color of the rule and the symbol, style of the rule); mid tones that stand on white and on black
-STATUS_STYLES = {
-    "passed": ("✓", "#009E73", "solid"),
-    "failed": ("✗", "#D55E00", "solid"),
-    "error": ("!", "#B0559B", "solid"),
-    "timeout": ("!", "#B0559B", "dashed"),
-    "memory": ("!", "#B0559B", "dashed"),
-    "forbidden": ("⊘", "#B8860B", "solid"),
-    "not_started": ("○", "#8A8A8A", "dotted"),
-    "missing": ("?", "#8A8A8A", "dotted"),
-    "could_not_grade": ("?", "#8A8A8A", "dashed"),
-    "said": ("", "#8A8A8A", "solid"),
-}
 MAX_SENTENCE = 4_000  # characters of one sentence or quoted line
 _CALLS = re.compile(
     r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)"
@@ -97,25 +84,11 @@ def _environment() -> Environment:
         environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
     environment.filters |= {"score_text": text.score_text, "points": text.points}
     environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    environment.globals |= {"words": text.STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
+    environment.globals |= {"words": STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
     return environment
 
 
 STYLE = f"<style>\n{style('verdict.css')}</style>"
-
-
-@dataclass(frozen=True)
-class TableHtml:
-    """A verdict's tables: what went in and what is compared, both as HTML, and all of it as text; '' for none.
-
-    folded: whether what went in takes much room. runs: whether two runs are compared.
-    """
-
-    inputs: str = ""
-    compared: str = ""
-    numbers: str = ""
-    folded: bool = False
-    runs: bool = False
 
 
 def block(status: str, head: str, body: Iterable[str]) -> str:
@@ -125,34 +98,33 @@ def block(status: str, head: str, body: Iterable[str]) -> str:
 
 def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """The feedback with its style, as check() shows it in a notebook."""
-    return STYLE + feedback(verdict, notes, lambda tables: pictures(tables, image))
+    return STYLE + feedback(verdict, notes, image)
 
 
-def feedback(
-    verdict: Verdict,
-    notes: Sequence[str] = (),
-    pictured: Callable[[Sequence[Table]], TableHtml] | None = None,
-    points: str = "",
-) -> str:
+def feedback(verdict: Verdict, notes: Sequence[str] = (), draw: Draw = svg, points: str = "") -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
-    pictured: what draws the tables; by default `pictures`. points: as in '0 of 2'; '' where there are none.
+    draw: makes one picture. points: as in '0 of 2'; '' where there are none.
     """
     return render(
         "verdict.html",
         verdict=verdict,
-        word=text.STATUS_WORDS[verdict.status],
         points=points,
         notes=notes,
         line_label=wording.line_label(verdict.line) if verdict.line else "",
-        pictured=(pictured or pictures)(verdict.tables),
+        pictured=pictures(verdict.tables, draw),
         mistakes=tuple(zip(verdict.mistakes, verdict.sentences, strict=False)),
         precision="" if verdict.max_difference is None else text.difference(verdict.max_difference),
     )
 
 
-def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
-    """The tables of a verdict, drawn; expected and got share one scale, the difference has its own. draw: makes one picture."""
+@by_content
+def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
+    """The tables of a verdict as verdict.html has them; expected and got share one scale, the difference has its own.
+
+    Returns: `inputs`, what went in, and `compared`, both as HTML, and all of it as text, `numbers`; '' for none.
+    folded: whether what went in takes much room. runs: whether two runs are compared.
+    """
     shown = views(tables)
     pair = [view for view in shown if view.table.role in PAIRS]
     gap = [view for view in shown if view.table.role == "difference"]
@@ -165,13 +137,13 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
     numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
-    return TableHtml(
-        figures(inputs),
-        figures(compared, _key(compared, pair)),
-        "\n\n".join(numbers),
-        sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
-        any(view.table.role == "run" for view in compared),
-    )
+    return {
+        "inputs": figures(inputs),
+        "compared": figures(compared, _key(compared, pair)),
+        "numbers": "\n\n".join(numbers),
+        "folded": sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
+        "runs": any(view.table.role == "run" for view in compared),
+    }
 
 
 def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
@@ -195,32 +167,17 @@ def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: s
 
 
 class Pictures:
-    """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
+    """The pictures of a page that shows the same ones many times: each is drawn in `definitions()`, which the page holds once."""
 
-    def __init__(self, shared: bool = False) -> None:
-        self._pictures: dict[tuple, TableHtml] = {}
-        self._svgs: dict[tuple, str] = {}
+    def __init__(self) -> None:
         self._inner: dict[str, str] = {}
-        self._shared = shared
 
-    def __call__(self, tables: Sequence[Table]) -> TableHtml:
-        """The tables as pictures makes them, known again by what they hold."""
-        key = content(tables)
-        if key not in self._pictures:
-            self._pictures[key] = pictures(tables, self._draw)
-        return self._pictures[key]
-
-    def _draw(self, view: View, scale: Scale | None) -> str:
-        key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
-        if key not in self._svgs:
-            picture = svg(view, scale)
-            if self._shared and picture.startswith("<svg"):
-                # Its first '>' ends the opening tag: attributes are escaped.
-                opening, inner = picture.removesuffix("</svg>").split(">", 1)
-                name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
-                picture = f'{opening}><use href="#{name}"/></svg>'
-            self._svgs[key] = picture
-        return self._svgs[key]
+    def draw(self, view: View, scale: Scale | None) -> str:
+        # Its first '>' ends the opening tag: attributes are escaped.
+        opening, _, inner = svg(view, scale).removesuffix("</svg>").partition(">")
+        if not opening.startswith("<svg"):
+            return f"{opening}>{inner}"
+        return f'{opening}><use href="#{self._inner.setdefault(inner, f"picture-{len(self._inner)}")}"/></svg>'
 
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""

@@ -25,7 +25,6 @@ from grader.reports import (
 )
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.reports.html import Pictures
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 
@@ -38,20 +37,18 @@ def write_all(
     folder: Path,
     *,
     gradebook: Gradebook = Gradebook(),
-    named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes what files() yields. Files of these names are replaced, each in one step; those of learners that the report doesn't have, or
-    has no score of, are removed.
+    """Writes what files() yields. Files of these names are replaced, each in one step; those that it does not yield any more, as of
+    learners that the report doesn't have, or has no score of, are removed.
 
-    gradebook: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
-    left out, and removed. before_change: called once, before a file that is there is replaced by another content or removed.
+    before_change: called once, before a file that is there is replaced by another content or removed.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
     """
     folder = Path(folder)
     written = []
     warn = cache(before_change or (lambda: None))
-    for name, content in files(course, report, gradebook, named):
+    for name, content in files(course, report, gradebook):
         try:
             data = content.encode("utf-8") if isinstance(content, str) else content
             if (folder / name).is_file() and (folder / name).read_bytes() != data:
@@ -70,20 +67,18 @@ def write_all(
     return written
 
 
-def files(
-    course: Course, report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
-) -> Iterator[tuple[str, str | bytes]]:
+def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
     where everything could be graded, gradescope/NAME.json.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
+    summary = ClassSummary(report, gradebook.roster)
     yield "report.html", class_page.render(course, report, gradebook.roster, similarity=True)
     yield "similarity.html", similarity.render(course, summary)
-    yield "grades.csv", grades_csv.render(report)
+    yield "grades.csv", grades_csv.render(report, gradebook.roster)
     yield "attention.csv", attention.render(course, report)
-    if named:
+    if gradebook.named:
         if table := canvas.render(report, gradebook):
             yield "canvas.csv", table
         yield "moodle.csv", moodle.render(report, gradebook)
@@ -92,7 +87,7 @@ def files(
     yield "summary.md", markdown.render(course, report)
     for stem, label, one in zip(summary.stems, summary.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
-        yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
+        yield f"feedback/{stem}.html", feedback.page(one, label, report.course)
         yield f"junit/{stem}.xml", junit.render(alone, label)
         if results := gradescope.render(alone, gradebook.max_points):
             yield f"gradescope/{stem}.json", results

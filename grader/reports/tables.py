@@ -6,8 +6,9 @@ Text tables and heat maps show the same view, so that they agree number for numb
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,12 +72,22 @@ class View:
         return ", ".join(parts)
 
 
-def content(tables: Sequence[Table]) -> tuple:
-    """What tables hold, as a key: equal where every report shows the same of them."""
-    return tuple(
-        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut, one.mark)
-        for one in tables
-    )
+def by_content(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is made of a verdict's tables, made once for all that hold the same: in a class they come back with many learners."""
+    results: dict[tuple, Any] = {}
+
+    def of(tables: Sequence[Table], *how: Any) -> Any:
+        key = how
+        for one in tables:
+            key += (one.name, one.role, one.dtype, one.cut, one.mark)
+            key += (one.array.dtype.str, one.array.shape, one.array.tobytes())
+        if key not in results:
+            if len(results) >= 1_000:
+                results.clear()
+            results[key] = function(tables, *how)
+        return results[key]
+
+    return of
 
 
 def views(tables: Sequence[Table]) -> tuple[View, ...]:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from grader.course.spec import MistakeText
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
-from grader.reports.tables import View, content, views
+from grader.reports.tables import View, by_content, views
 from grader.util.names import IGNORED
 from grader.util.words import join_names
 
@@ -18,17 +18,20 @@ WIDTH = 96
 MANY_INPUTS = 30  # numbers of inputs from which on they stand behind the results, or are folded
 MAX_PRINTED = 600  # characters of what a learner's code printed
 MAX_TEXT = 20_000  # characters that one exercise may add to a report
-STATUS_WORDS = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "error",
-    "timeout": "out of time",
-    "memory": "out of memory",
-    "forbidden": "not allowed",
-    "not_started": "not started",
-    "missing": "missing",
-    "could_not_grade": "could not be graded",
+# status -> (symbol, color of the rule and the symbol, style of the rule, word); mid tones that stand on white and on black
+STATUS_STYLES = {
+    "passed": ("✓", "#009E73", "solid", "passed"),
+    "failed": ("✗", "#D55E00", "solid", "failed"),
+    "error": ("!", "#B0559B", "solid", "error"),
+    "timeout": ("!", "#B0559B", "dashed", "out of time"),
+    "memory": ("!", "#B0559B", "dashed", "out of memory"),
+    "forbidden": ("⊘", "#B8860B", "solid", "not allowed"),
+    "not_started": ("○", "#8A8A8A", "dotted", "not started"),
+    "missing": ("?", "#8A8A8A", "dotted", "missing"),
+    "could_not_grade": ("?", "#8A8A8A", "dashed", "could not be graded"),
+    "said": ("", "#8A8A8A", "solid", ""),  # of no exercise
 }
+STATUS_WORDS = {status: word for status, (*_, word) in STATUS_STYLES.items() if word}
 # C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
@@ -56,20 +59,17 @@ def one_line(text: object, limit: int = 300) -> str:
     return " ".join(clean(text, 4 * limit).split())[:limit]
 
 
-_TABLE_TEXTS: dict[tuple, list[str]] = {}
 _VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
 def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
-    if notes:
-        return _render_verdict(verdict, notes)
     if verdict not in _VERDICT_TEXTS:
-        _VERDICT_TEXTS[verdict] = _render_verdict(verdict, ())
-    return _VERDICT_TEXTS[verdict]
+        _VERDICT_TEXTS[verdict] = _render_verdict(verdict)
+    return "\n".join([_VERDICT_TEXTS[verdict], *(_wrapped(f"Note: {note}") for note in notes)])
 
 
-def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
+def _render_verdict(verdict: Verdict) -> str:
     title = f"{STATUS_WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
     if not verdict.passed:
@@ -98,27 +98,21 @@ def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
         blocks.append(f"Next: {verdict.next_exercise}.")
     if verdict.next_step:
         blocks.append(_wrapped(verdict.next_step) if verdict.passed else _section("Where to look", [verdict.next_step]))
-    blocks += [_wrapped(f"Note: {note}") for note in notes]
     return clean("\n".join(block for block in blocks if block), MAX_TEXT - 1_000).rstrip()
 
 
+@by_content
 def _tables(tables: Sequence[Table]) -> list[str]:
-    """The tables as text; in a class the same ones come back with many learners."""
-    key = content(tables)
-    if key not in _TABLE_TEXTS:
-        if len(_TABLE_TEXTS) >= 1_000:
-            _TABLE_TEXTS.clear()
-        shown = views(tables)
-        inputs = [view for view in shown if view.table.role == "input"]
-        others = [view for view in shown if view.table.role != "input"]
-        given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
-        if others:
-            compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
-            has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
-            compared += ["  * the largest difference shown"] * has_mark
-        after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
-        _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *given] if after else [*given, *compared]
-    return _TABLE_TEXTS[key]
+    shown = views(tables)
+    inputs = [view for view in shown if view.table.role == "input"]
+    others = [view for view in shown if view.table.role != "input"]
+    given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
+    if others:
+        compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
+        has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+        compared += ["  * the largest difference shown"] * has_mark
+    after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
+    return [*compared, "\nThe inputs", *given] if after else [*given, *compared]
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -52,14 +52,13 @@ class Person:
 
 @dataclass(frozen=True)
 class Roster:
-    """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
+    """The learners of a roster. column: the heading of the key's; notes: sentences on rows without one.
 
     heading: of all columns. possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
     """
 
     path: str
     people: tuple[Person, ...]
-    field: str
     column: str = ""
     notes: tuple[str, ...] = ()
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -108,7 +107,7 @@ def read_roster(path: Path, by: str = "") -> Roster:
     rows = table.rows(path, "a roster")
     heading = next((row for row in rows if any(row[1])), (1, []))
     columns = _columns(heading[1])
-    at, field = _key(path, heading[1], columns, by)
+    at = _key(path, heading[1], columns, by)
     lines: dict[str, int] = {}  # of the keys
     people, blank, possible = [], [], {}
     if "canvas" in columns:
@@ -143,7 +142,7 @@ def read_roster(path: Path, by: str = "") -> Roster:
         if blank
         else ()
     )
-    return Roster(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
+    return Roster(str(path), tuple(people), heading[1][at], notes, possible, tuple(heading[1]))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:
@@ -155,21 +154,20 @@ def _columns(heading: Sequence[str]) -> dict[str, int]:
     return columns
 
 
-def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> tuple[int, str]:
+def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> int:
     has = f"it has {_titles(heading)}"
     if by:
         lower = [cell.lower() for cell in heading]
         if by.lower().strip() not in lower:
             raise InputError(f"{path} has no column {by!r}; {has}.")
-        at = lower.index(by.lower().strip())
-        return at, next((field for field, where in columns.items() if where == at), "")
-    field = next((field for field in KEYS if field in columns), "")
-    if not field:
+        return lower.index(by.lower().strip())
+    known = [columns[field] for field in KEYS if field in columns]
+    if not known:
         raise InputError(
             f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
             "Name one with --by, or download the roster anew."
         )
-    return columns[field], field
+    return known[0]
 
 
 def _titles(heading: Sequence[str]) -> str:

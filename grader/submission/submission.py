@@ -64,8 +64,10 @@ class Submission:
     reader: LocalReader = field(default_factory=LocalReader)
 
     @property
-    def mentions_torch(self) -> bool:
-        return any("torch" in text for file in self.chosen.values() for text in file.texts or ())
+    def needs_torch(self) -> bool:
+        """Whether a lesson needs it, or some code speaks of it."""
+        speaks_of_it = any("torch" in text for file in self.chosen.values() for text in file.texts or ())
+        return speaks_of_it or any(map(self.course.needs_torch, self.lessons))
 
     @property
     def unreadable(self) -> str:

@@ -23,7 +23,7 @@ from grader.authoring.release.wheel import build_wheel, wheel_of
 from grader.cli import main
 from grader.course import references
 from grader.course.course import open_course
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
 from tests.bare import beside_ours
@@ -248,7 +248,7 @@ def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(relea
         shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
     done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
     assert done.returncode == 0 and "backups" in done.stdout, done.stderr
-    report = grade_submission(COURSE, tmp_path / "second", lessons=["00"])
+    report = grade_submission(Settings(COURSE, lessons=["00"]), tmp_path / "second")
     assert report.score == report.max_score > 0
     assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), (
         "the next lesson is linked now"
@@ -293,12 +293,12 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
 
 
 def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, tmp_path):
-    report = grade_submission(COURSE, released)
+    report = grade_submission(Settings(COURSE), released)
     assert [lesson.name for lesson in report.lessons] == list(CHOSEN) and report.score == 0
     assert {v.status for lesson in report.lessons for v in lesson.verdicts} == {"not_started"}
     mine = shutil.copytree(released, tmp_path / "mine")
     solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    report = grade_submission(COURSE, mine, lessons=["00"])
+    report = grade_submission(Settings(COURSE, lessons=["00"]), mine)
     assert report.score == report.max_score > 0
 
 

@@ -99,7 +99,7 @@ def test_it_may_have_figures_probes_and_data(mine, monkeypatch, capsys):
     for code, passes in ((own_course.RIGHT, True), (own_course.WRONG, False)):
         place = own_course.hand_in(mine, mine.parent / "learner", code)
         with Sandbox(timeout_s=5, probes=course.probe_texts()) as sandbox:
-            report = grade.grade_submission(course, place, sandbox=sandbox)
+            report = grade.grade_submission(grade.Settings(course), place, sandbox=sandbox)
         assert (report.verdicts[0].status == "passed") is passes, report.verdicts[0].headline
 
 
@@ -306,12 +306,14 @@ def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
     monkeypatch.setenv(COURSE_ENV, str(mine))
     with Sandbox(timeout_s=5) as sandbox:
         honest = grade.grade_submission(
-            open_course(), own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox
+            grade.Settings(open_course()),
+            own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT),
+            sandbox=sandbox,
         )
         assert sandbox.isolation == "full" and [one.status for one in honest.verdicts] == ["passed"]
         for what, code in _attacks(mine).items():
             found = grade.grade_submission(
-                open_course(), own_course.hand_in(mine, mine.parent / "eve", code), sandbox=sandbox
+                grade.Settings(open_course()), own_course.hand_in(mine, mine.parent / "eve", code), sandbox=sandbox
             )
             assert [one.status for one in found.verdicts][0] in ("error", "forbidden", "failed"), (what, found.verdicts)
 

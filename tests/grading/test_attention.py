@@ -230,7 +230,7 @@ def test_what_is_read_with_a_doubt_is_on_the_list(monkeypatch, tmp_path, files, 
         toy.write(
             tmp_path / name, toy.pristine() if content is None else toy.notebook([], "") if content == {} else content
         )
-    assert any(why in said for said in grading.grade_submission(open_course(), tmp_path).attention)
+    assert any(why in said for said in grading.grade_submission(grading.Settings(open_course()), tmp_path).attention)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,12 @@ def test_who_handed_in_another_lesson_alone_is_on_the_list(tmp_path):
 
 def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
     toy.install(monkeypatch)
-    assert grading.grade_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved())).attention == ()
+    assert (
+        grading.grade_submission(
+            grading.Settings(open_course()), toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+        ).attention
+        == ()
+    )
     (tmp_path / "ada" / "backups").mkdir(parents=True)
     toy.write(tmp_path / "ada" / "backups" / "01_toy-2026-01-01-120000.ipynb", toy.solved())
     packed = pack(ClassEntry("ada", "ada", tmp_path / "ada"))
@@ -362,7 +367,7 @@ def test_answers_of_one_s_own_are_not_the_course_s():
 def test_the_course_s_answers_reach_the_report(tmp_path):
     content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
-    report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
+    report = grading.grade_submission(grading.Settings(open_course()), tmp_path / f"{FIRST}.ipynb")
     assert report.score == report.max_score and "course's solved notebooks" in similarity.solution_remark(
         open_course(), report
     )

@@ -319,14 +319,14 @@ class Fragile:
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(width, once={"c"})
     assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(1, always={"c"})
     lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
@@ -386,7 +386,7 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
     """A class is strangers' work; what is lacking, and what helps, is said."""
     folder = hand_in(tmp_path / "class", ada=RIGHT)
     real = batch.Sandbox
-    monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
+    monkeypatch.setattr("grader.grading.grade.Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     monkeypatch.setattr("grader.cli.classroom._pool", lambda options, settings: Here())
     assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00"]) == 3
     assert capsys.readouterr().err == (
@@ -416,7 +416,7 @@ def test_what_a_computer_lacks_is_told_in_words(lacking):
 
 def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
-    monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
+    monkeypatch.setattr("grader.grading.grade.Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     with pytest.raises(batch.TooOpen):
         batch.isolation_level(batch.Settings(open_course(), require="full"))
     batch.close_sandboxes()

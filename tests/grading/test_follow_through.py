@@ -12,7 +12,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch
 from grader.grading.class_folder import ClassEntry, pack
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.grading.journal import from_line, to_line
 from grader.judging.verdict import LessonReport
 from grader.reports import text
@@ -52,7 +52,7 @@ def sandbox():
 
 
 def graded(sandbox, path: Path, share: float = 0.5) -> LessonReport:
-    return grade_submission(open_course(), path, sandbox=sandbox, follow_through=share).lessons[0]
+    return grade_submission(Settings(open_course(), follow_through=share), path, sandbox=sandbox).lessons[0]
 
 
 @pytest.mark.parametrize("helper", [WRONG, UNWRITTEN, RAISES])
@@ -105,7 +105,7 @@ def test_nothing_that_runs_beside_the_course_s_answer_is_told(sandbox, tmp_path)
 def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path, monkeypatch):
     drawn, real = [], batch.grade_submission
     monkeypatch.setattr(
-        batch, "grade_submission", lambda *given, seed, **more: drawn.append(seed) or real(*given, seed=seed, **more)
+        batch, "grade_submission", lambda own, *given, **more: drawn.append(own.seed) or real(own, *given, **more)
     )
     packed = [pack(ClassEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
     settings = batch.Settings(open_course(), (FIRST,), follow_through=1.0, seed_per_learner=True)

@@ -33,8 +33,9 @@ def graded(monkeypatch, tmp_path, sandbox):
     """Grades a notebook of the toy course."""
     toy.install(monkeypatch)
 
-    def grade(content, file: str = "01_toy.ipynb", **options):
-        return grading.grade_submission(open_course(), toy.write(tmp_path / file, content), sandbox=sandbox, **options)
+    def grade(content, file: str = "01_toy.ipynb", **settings):
+        path = toy.write(tmp_path / file, content)
+        return grading.grade_submission(grading.Settings(open_course(), **settings), path, sandbox=sandbox)
 
     return grade
 
@@ -243,7 +244,7 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
     for name, content in (("ada", toy.solved()), ("bob", b"{"), ("eve", toy.pristine())):
         (tmp_path / name).mkdir()
         toy.write(tmp_path / name / "01_toy.ipynb", content)
-    report = grading.grade(open_course(), sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
+    report = grading.grade(grading.Settings(open_course(), seed=3, timeout_s=3), sorted(tmp_path.iterdir()))
     assert [(submission.name, submission.score) for submission in report.submissions] == [
         ("ada", 6),
         ("bob", 0),

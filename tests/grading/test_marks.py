@@ -13,7 +13,6 @@ from grader.grading.journal import load
 from grader.grading.marks import apply_weights, read_weights
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback
-from grader.reports.html import Pictures
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
@@ -134,11 +133,9 @@ def test_sums_of_parts_have_two_decimals_and_whole_numbers_none():
 def test_a_weight_is_shown_as_it_was_written_and_a_learner_reads_what_the_part_was_for():
     made = apply_weights(Report((part(1, 3),), 7), {"a": 5.0, "b": 2.5}, partial=True)
     assert json.dumps(dict(made.submissions[0].lessons[0].points)) == '{"a": 5, "b": 2.5, "c": 1}'
-    said = feedback.section(made.submissions[0], "ada", Pictures())
+    said = feedback.section(made.submissions[0], "ada")
     assert "a: 1.67 of 5 points, because 1 of 3 cases agree." in said and "b: " not in said and "c: " not in said
-    assert "cases agree" not in feedback.section(
-        apply_weights(Report((part(1, 3),), 7)).submissions[0], "ada", Pictures()
-    )
+    assert "cases agree" not in feedback.section(apply_weights(Report((part(1, 3),), 7)).submissions[0], "ada")
 
 
 def test_the_option_reaches_the_reports(graded, tmp_path):

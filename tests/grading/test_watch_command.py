@@ -12,7 +12,6 @@ import tempfile
 import time
 from concurrent.futures import Future
 from dataclasses import replace
-from heapq import heappop, heappush
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def watching(monkeypatch, tmp_path):
     started: list[Watcher] = []
 
     def start(**options) -> Watcher:
-        started.append(Watcher(open_course(), tmp_path, **{"timeout_s": 2.0, **options}))
+        started.append(Watcher(tmp_path, Settings(open_course(), **{"timeout_s": 2.0, **options})))
         return started[-1]
 
     yield start
@@ -109,12 +108,14 @@ def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
 class ByHand(Regrading):
     """Grades nothing by itself; `grade_one` says whose turn it is, and what became of it."""
 
-    def add(self, task: Task, at_once: int) -> None:
-        heappush(self._waiting, task)
+    def start(self, task: Task, at_once: int) -> bool:
+        if self._running:
+            return False
+        self._running[Future()] = task
+        return True
 
     def grade_one(self) -> str:
-        future = Future()
-        self._running[future] = task = heappop(self._waiting)
+        [(future, task)] = self._running.items()
         future.set_result(WatchResult(task, stamp_of(task.file)))
         return task.learner.name
 
@@ -392,10 +393,10 @@ def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
         (tmp_path / learner).mkdir()
         shutil.copy(open_course().notebook_path(lesson), tmp_path / learner)
     grading, files = Regrading(Settings(open_course(), timeout_s=20.0)), sorted(tmp_path.glob("*/*.ipynb"))
-    for number, file in enumerate(files):
-        grading.add(Task((False, 0, number), file.parent, file), MOST_AT_ONCE)
-    found, deadline = [], time.monotonic() + 200
+    left, found, deadline = [Task(file.parent, file) for file in files], [], time.monotonic() + 200
     while len(found) < len(files) and time.monotonic() < deadline:
+        while left and grading.start(left[0], MOST_AT_ONCE):
+            left.pop(0)
         found += grading.results(1.0)
     grading.close()
     assert [{verdict.status for verdict in one.lesson.verdicts} for one in found] == [{"not_started"}] * 3, found

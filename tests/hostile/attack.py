@@ -28,7 +28,7 @@ def verdicts(monkeypatch, folder: Path, sandbox: Sandbox, text: str, before: str
     if before:
         content["cells"].insert(1, toy.code(before))
     path = toy.write(folder / "01_toy.ipynb", content)
-    found = grade.grade_submission(open_course(), path, sandbox=sandbox).lessons[0].verdicts
+    found = grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox).lessons[0].verdicts
     return {verdict.exercise: verdict for verdict in found}
 
 

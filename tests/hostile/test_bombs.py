@@ -259,7 +259,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
         for name, content in (("eve", bomb), ("ada", toy.solved())):
             (tmp_path / name).mkdir()
             report = grade.grade_submission(
-                open_course(), toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox
+                grade.Settings(open_course()), toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox
             )
             monkeypatch.undo()
             toy.install(monkeypatch)
@@ -359,7 +359,7 @@ def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkey
         return ask(self, message)
 
     monkeypatch.setattr(Reader, "_ask", lacking)
-    eve, ada = grade.grade(open_course(), paths).submissions
+    eve, ada = grade.grade(grade.Settings(open_course()), paths).submissions
     assert {(verdict.status, verdict.details) for lesson in eve.lessons for verdict in lesson.verdicts} == {
         ("could_not_grade", ("SandboxError: this computer lacks the memory to read the files",))
     }

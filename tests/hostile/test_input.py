@@ -42,7 +42,7 @@ def many() -> dict:
 def test_a_file_that_is_no_notebook_is_that_learner_s_result(monkeypatch, tmp_path, shared, promise):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", FILES[promise])
-    report = grade.grade_submission(open_course(), path, sandbox=shared)
+    report = grade.grade_submission(grade.Settings(open_course()), path, sandbox=shared)
     assert {verdict.status for verdict in report.lessons[0].verdicts} == {"missing"} and report.score == 0
 
 
@@ -57,7 +57,7 @@ def test_an_odd_notebook_keeps_its_points(monkeypatch, tmp_path, shared, content
     if content is TWICE or isinstance(content, dict) and len(content["cells"]) == 3:
         content["cells"].insert(0, toy.code("OFFSET = 0"))
     path = toy.write(tmp_path / "01_toy.ipynb", content)
-    assert grade.grade_submission(open_course(), path, sandbox=shared).score == 6
+    assert grade.grade_submission(grade.Settings(open_course()), path, sandbox=shared).score == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes of Unix")
@@ -69,7 +69,7 @@ def test_links_and_pipes_in_a_folder_are_not_followed(monkeypatch, tmp_path, sha
     (folder / "01_toy.ipynb").symlink_to("../01_toy.ipynb")
     (folder / "loop.ipynb").symlink_to("loop.ipynb")
     os.mkfifo(folder / "02_second.ipynb")
-    report = grade.grade_submission(open_course(), folder, sandbox=shared)
+    report = grade.grade_submission(grade.Settings(open_course()), folder, sandbox=shared)
     assert report.score == 0 and other.exists()
 
 
@@ -80,7 +80,7 @@ def test_links_and_pipes_in_a_folder_are_not_followed(monkeypatch, tmp_path, sha
 def test_a_name_is_text_and_nothing_else(monkeypatch, tmp_path, shared, name):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    report = grade.grade_submission(open_course(), path, name=name, sandbox=shared)
+    report = grade.grade_submission(grade.Settings(open_course()), path, name=name, sandbox=shared)
     whole = grade.Report((report,), 7)
     assert report.score == 6
     for text in (terminal.render(whole), junit.render(whole), report_json.render(whole)):

@@ -17,6 +17,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import class_folder
+from grader.grading.batch import Settings
 from grader.grading.grade import grade, grade_submission
 from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
@@ -301,11 +302,11 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     class_with(folder, f"eve/{FILE}", "a classmate")
     toy.install(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert grade_submission(open_course(), "class/ada", sandbox=shared).score == 6
+    assert grade_submission(Settings(open_course()), "class/ada", sandbox=shared).score == 6
     with pytest.raises(InputError, match="is a link to"):
-        grade(open_course(), ["class/ada", f"class/eve/{FILE}"])
+        grade(Settings(open_course()), ["class/ada", f"class/eve/{FILE}"])
     toy.write(folder / "eve" / "02_second.ipynb", toy.notebook([], "02_second"))
-    report = grade_submission(open_course(), "class/eve", lessons=["01", "02"], sandbox=shared)
+    report = grade_submission(Settings(open_course(), lessons=["01", "02"]), "class/eve", sandbox=shared)
     assert report.score == 0 and any("is a link to" in note for note in report.lessons[0].notes)
 
 
@@ -315,7 +316,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "class" / "mallory").mkdir()
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with closing(Watcher(open_course(), tmp_path / "class", timeout_s=5.0)) as watcher:
+    with closing(Watcher(tmp_path / "class", Settings(open_course(), timeout_s=5.0))) as watcher:
         room = until(watcher, idle)
     assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note

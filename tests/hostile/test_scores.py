@@ -114,7 +114,7 @@ def test_an_attack_earns_its_honest_part(monkeypatch, tmp_path, sandbox, promise
     if status == "timeout":
         monkeypatch.setattr(sandbox, "timeout_s", 0.75)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=text))
-    verdicts = grade.grade_submission(open_course(), path, sandbox=sandbox).lessons[0].verdicts
+    verdicts = grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox).lessons[0].verdicts
     seen = {verdict.exercise: verdict.status for verdict in verdicts}
     assert seen["double"] == status if status else seen["double"] not in ("passed", "could_not_grade"), verdicts[0]
     assert (seen["row_sums"], seen["the_answer"]) == ("passed", "passed"), verdicts
@@ -126,5 +126,5 @@ def test_breaking_one_s_own_process_raises_no_score(monkeypatch, tmp_path, sandb
     toy.install(monkeypatch)
     text = "import builtins\nbuiltins.abs = builtins.max = builtins.float = lambda *a, **k: 0" + RETURN_X
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=text))
-    verdicts = grade.grade_submission(open_course(), path, sandbox=sandbox).lessons[0].verdicts
+    verdicts = grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox).lessons[0].verdicts
     assert verdicts[0].status == "failed" and "could_not_grade" not in {verdict.status for verdict in verdicts}

@@ -234,6 +234,7 @@ def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
         )
     path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
-    return {v.exercise: v for v in grade.grade_submission(open_course(), path, sandbox=sandbox).lessons[0].verdicts}[
-        name
-    ]
+    return {
+        v.exercise: v
+        for v in grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox).lessons[0].verdicts
+    }[name]

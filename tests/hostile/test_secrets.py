@@ -78,7 +78,7 @@ def test_another_submission_and_the_journal_cannot_be_read_or_deleted(monkeypatc
     )
     toy.write(here, toy.solved(double=text))
     before = {path: (path.read_bytes(), path.stat().st_size) for path in (honest, journal, here)}
-    found = grade.grade_submission(open_course(), here, sandbox=shared).lessons[0].verdicts
+    found = grade.grade_submission(grade.Settings(open_course()), here, sandbox=shared).lessons[0].verdicts
     assert [verdict.status for verdict in found] == ["failed", "passed", "passed"]
     assert {path: (path.read_bytes(), path.stat().st_size) for path in before} == before
 
@@ -86,10 +86,10 @@ def test_another_submission_and_the_journal_cannot_be_read_or_deleted(monkeypatc
 def test_neighbours_have_the_score_that_they_have_alone(monkeypatch, tmp_path, shared):
     toy.install(monkeypatch)
     honest = toy.write(tmp_path / "honest.ipynb", toy.solved(row_sums="def row_sums(x): return x.sum(0)"))
-    alone = grade.grade_submission(open_course(), honest, sandbox=shared)
+    alone = grade.grade_submission(grade.Settings(open_course()), honest, sandbox=shared)
     for promise in ("forged on the pipe", "the specification by path", "garbage collector"):
         verdicts(monkeypatch, tmp_path, shared, ATTACKS[promise])
-        again = grade.grade_submission(open_course(), honest, sandbox=shared)
+        again = grade.grade_submission(grade.Settings(open_course()), honest, sandbox=shared)
         assert json.dumps([vars(v)["headline"] for v in again.lessons[0].verdicts]) == json.dumps(
             [vars(v)["headline"] for v in alone.lessons[0].verdicts]
         )

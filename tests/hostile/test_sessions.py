@@ -30,7 +30,7 @@ GO_ON = {
 
 
 def by_grade(folder: Path) -> list[str]:
-    report = grade.grade_submission(open_course(), folder, sandbox=by_grade.sandbox)
+    report = grade.grade_submission(grade.Settings(open_course()), folder, sandbox=by_grade.sandbox)
     return [verdict.status for verdict in report.verdicts]
 
 
@@ -43,7 +43,7 @@ def by_class(folder: Path) -> list[str]:
 
 def by_watch(folder: Path) -> list[str]:
     settings = batch.Settings(open_course(), timeout_s=3.0)
-    lesson = grade_saved(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), settings).lesson
+    lesson = grade_saved(Task(folder, folder / "01_toy.ipynb"), settings).lesson
     return [verdict.status for verdict in lesson.verdicts]
 
 
@@ -144,7 +144,7 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
     monkeypatch.setattr(grade, "_verdict", slow)
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=started))
-    (lesson,) = grade.grade_submission(open_course(), path, sandbox=patient).lessons
+    (lesson,) = grade.grade_submission(grade.Settings(open_course()), path, sandbox=patient).lessons
     assert [verdict.status for verdict in lesson.verdicts] == ["passed"] * 3
     said = "ran more than 30 threads at once" if what == "threads" else "filled the notebook's folder"
     assert any("kept running while no exercise was tried" in note and said in note for note in lesson.notes), (

@@ -121,7 +121,7 @@ def test_without_triton_each_check_says_what_is_needed_and_nobody_gets_a_zero(
     monkeypatch.setattr(libraries.sys, "platform", "linux")
     handed_in = tmp_path / "15_kernel.ipynb"
     handed_in.write_text(json.dumps(open_course().pristine("15_kernel")), encoding="utf-8")
-    report = grade.grade_submission(open_course(), handed_in)
+    report = grade.grade_submission(grade.Settings(open_course()), handed_in)
     assert {one.status for lesson in report.lessons for one in lesson.verdicts} == {"could_not_grade"}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.notebook import cell_output, reach, verdicts, workspace
 
 LATER = "03_scaled_dot_product_attention"
@@ -465,7 +465,7 @@ def graded(path, exercise: str, *added: str):
     own = [{**stub, "id": f"own-{number}", "metadata": {}, "source": text} for number, text in enumerate(added)]
     notebook["cells"][at : at + 1] = own
     path.write_text(workspace.encode(notebook))
-    return grade_submission(open_course(), path, exercises=[exercise]).lessons[0].verdicts[0]
+    return grade_submission(Settings(open_course(), exercises=[exercise]), path).lessons[0].verdicts[0]
 
 
 PAYOFF = "scores = attention_scores(Q, K)"
@@ -616,7 +616,7 @@ def test_a_file_that_a_cell_runs_is_not_there_in_grading(cells, tmp_path):
     cell = next(cell for cell in notebook["cells"] if cell["id"] == "exercise-softmax_rows")
     cell["source"] = "%run -i helpers.py"
     (tmp_path / "01_three_tokens.ipynb").write_text(workspace.encode(notebook))
-    report = grade_submission(open_course(), tmp_path / "01_three_tokens.ipynb", exercises=["softmax_rows"])
+    report = grade_submission(Settings(open_course(), exercises=["softmax_rows"]), tmp_path / "01_three_tokens.ipynb")
     headline = report.lessons[0].verdicts[0].headline
     assert "runs `helpers.py`. Grading reads the notebook alone: copy the code of that file into the cell." in headline
 
@@ -713,7 +713,7 @@ def test_a_changed_definition_of_the_lessons_own_is_not_judged_and_told(cells, t
     given["source"], exercise["source"] = changed, answer
     path = tmp_path / f"{LATER}.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    graded = {v.exercise: v for v in grade_submission(open_course(), path).lessons[0].verdicts}
+    graded = {v.exercise: v for v in grade_submission(Settings(open_course()), path).lessons[0].verdicts}
     assert graded["scaled_dot_product_attention"].mistakes == ("SD2",)
     cells.run(
         "".join(given["source"]).replace("exps / exps.sum()", "exps / exps.sum(axis=-1, keepdims=True)"), given["id"]

@@ -473,6 +473,8 @@ def test_names_of_the_roster_stand_beside_logins(tmp_path):
 
     (tmp_path / "roster.csv").write_text('login,name\nada,"Lovelace, Ada"\ngrace@example.org,grace@example.org\n')
     made = class_page.render(open_course(), CLASS, roster(tmp_path / "roster.csv"))
+    heading, ada, *_ = read(grades_csv.render(CLASS, roster(tmp_path / "roster.csv")))
+    assert heading[:2] == ["learner", "name"] and ada[:2] == ["ada", "Ada Lovelace"]
     assert made.count('<span class="person">Ada Lovelace</span>') == 2, "in the table and above what is said of her"
     assert made.count('class="person"') == 2, "a name that is the login itself stands once"
     assert 'class="person"' not in class_page.render(open_course(), CLASS)

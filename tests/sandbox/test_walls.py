@@ -15,7 +15,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.course.spec import Case
-from grader.grading.grade import grade
+from grader.grading.grade import Settings, grade
 from grader.sandbox.sandbox import Sandbox
 from grader.worker import kernel_walls
 from tests import toy_course as toy
@@ -334,4 +334,4 @@ def _without_walls(start):
 def test_full_isolation_is_reported(tmp_path, monkeypatch):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    assert grade(open_course(), [path], require="full").isolation == "full"
+    assert grade(Settings(open_course(), require="full"), [path]).isolation == "full"

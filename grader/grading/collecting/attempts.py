@@ -75,9 +75,11 @@ class LearnerFolder:
         try:
             if latest and old == new and _same_files(self.home, self.incoming, new):
                 return Placement("same", stands=True)
-            newest = _newest(self.home, old)
-            if not latest or old and self._is_older(new, changed, newest):
-                if self._is_kept(new):
+            newest, kept = _newest(self.home, old), self._is_kept(new)
+            # By its time; where that says nothing, by whether it has already been replaced once.
+            by_time = changed and abs(changed - newest) > SAME_TIME_S
+            if not latest or old and (changed < newest if by_time else kept):
+                if kept:
                     return Placement("same")
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
             aside = self._back_up(self.home, old, newest) if old else ""
@@ -88,12 +90,6 @@ class LearnerFolder:
             for folder in (self.backups, self.backups.parent):
                 with contextlib.suppress(OSError):
                     folder.rmdir()  # where it is empty
-
-    def _is_older(self, new: Sequence[Parts], changed: float, newest: float) -> bool:
-        """By its time; where that says nothing, whether it has already been replaced once."""
-        if changed and abs(changed - newest) > SAME_TIME_S:
-            return changed < newest
-        return self._is_kept(new)
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
         """What is there of attempts at one of these lessons, or with one of these paths, but for notebooks of lessons that are not among
@@ -119,15 +115,11 @@ class LearnerFolder:
         paths = [self.backups / name for name in sorted(os.listdir(self.backups))] if self.backups.is_dir() else []
         return [path for path in paths if path != self.incoming and not links.is_link(path) and path.is_dir()]
 
-    def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
-        """Where just these files are among the backups already."""
-        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
-        return next((path for path in same if _same_files(path, base, files)), None)
-
     def _back_up(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
-        folder = self._backup_of(base, files)
-        if folder:
+        same = (path for path in self._backups() if sorted(_files(path)) == sorted(files))
+        folder = next((path for path in same if _same_files(path, base, files)), None)
+        if folder:  # just these files are there already
             for parts in files:
                 base.joinpath(*parts).unlink()
         else:

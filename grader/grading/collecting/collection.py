@@ -1,7 +1,6 @@
 """Puts what was handed in into a folder a learner. Nothing is overwritten, and what is there already is not copied again.
 
-Of several attempts the latest stands in the learner's folder; the others, and whatever a later one takes the place of, are kept in
-backups/LEARNER/DATE/, which `grader class` does not take for a learner. collected.csv tells where each file came from.
+What becomes of older attempts, attempts.py says. collected.csv tells where each file came from.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from grader.grading import batch
-from grader.grading.grade import grade_submission
+from grader.grading.grade import Settings, grade_submission
 from grader.judging.verdict import LessonReport
 from grader.submission.submission import read_submission
 from grader.util import libraries
@@ -30,13 +30,11 @@ def stamp_of(file: Path) -> Stamp | None:
     return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-@dataclass(order=True)
-class Task:
-    """One notebook to grade. order: whether it ran into the time limit before (those come last), its turn, and a number of its own."""
+class Task(NamedTuple):
+    """One notebook to grade, and the learner's folder."""
 
-    order: tuple[bool, int, int]
-    learner: Path = field(compare=False)
-    file: Path = field(compare=False)
+    learner: Path
+    file: Path
 
 
 @dataclass(frozen=True)
@@ -51,24 +49,33 @@ class WatchResult:
 
 
 class Regrading:
-    """Takes tasks and hands out results. close() ends all that runs."""
+    """Has tasks graded, several at once, and hands out results. close() ends all that runs."""
 
-    def __init__(self, settings: batch.Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._waiting: list[Task] = []  # a heap
         self._running: dict[Future, Task] = {}
-        self._at_once = 1
         self._pool: batch.LocalPool | None = None  # begun with the first task
 
-    def add(self, task: Task, at_once: int) -> None:
-        """Queues a task; from now on so many are graded at once, at most MOST_AT_ONCE."""
-        self._at_once = at_once
+    @property
+    def files(self) -> frozenset[Path]:
+        """What is being graded."""
+        return frozenset(task.file for task in self._running.values())
+
+    def start(self, task: Task, at_once: int) -> bool:
+        """Begins a task where fewer than so many are running, at most MOST_AT_ONCE. Returns: whether it did."""
+        if len(self._running) >= at_once:
+            return False
         if self._pool is None:
             # A learner is not to wait for a library that the lesson at hand may not need; a room needs it sooner or later.
             torch = self._settings.torch or at_once > 1 and libraries.installed("torch")
             self._pool = batch.LocalPool(MOST_AT_ONCE, torch, self._settings.course.probe_texts())
-        heappush(self._waiting, task)
-        self._submit()
+        try:
+            self._running[self._pool.submit(grade_saved, task, self._settings)] = task
+        except BrokenExecutor:
+            if not self._running:  # else results() renews it
+                self._pool.renew()
+            return False
+        return True
 
     def results(self, wait_s: float) -> Iterator[WatchResult]:
         """What is ready, after so many seconds at most."""
@@ -84,18 +91,6 @@ class Regrading:
                 yield future.result()
             except Exception as error:
                 yield _failed(task, error)
-        self._submit()
-
-    def _submit(self) -> None:
-        while self._pool is not None and self._waiting and len(self._running) < self._at_once:
-            try:
-                future = self._pool.submit(grade_saved, self._waiting[0], self._settings)
-            except BrokenExecutor:
-                if self._running:
-                    return  # results() renews it
-                self._pool.renew()
-            else:
-                self._running[future] = heappop(self._waiting)
 
     def close(self) -> None:
         """Ends every process; no file stays behind."""
@@ -103,7 +98,7 @@ class Regrading:
             self._pool.close()
 
 
-def grade_saved(task: Task, settings: batch.Settings) -> WatchResult:
+def grade_saved(task: Task, settings: Settings) -> WatchResult:
     """What a grading process makes of a task, in the sandbox that it keeps warm."""
     started = time.monotonic()
     try:
@@ -117,15 +112,15 @@ def grade_saved(task: Task, settings: batch.Settings) -> WatchResult:
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _grade(task: Task, settings: batch.Settings) -> WatchResult:
-    stamp, sandbox = stamp_of(task.file), batch.warm_sandbox(settings).sandbox
+def _grade(task: Task, settings: Settings) -> WatchResult:
+    stamp, sandbox = stamp_of(task.file), batch.warm_sandbox(settings)
     submission = read_submission(settings.course, task.file, reader=sandbox.reader, base=task.learner.parent)
     if submission.unreadable:
         return WatchResult(task, stamp, problem=submission.unreadable)
     lesson, *others = submission.lessons
     if others or (settings.lessons and lesson not in settings.lessons):
         return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
-    report = grade_submission(settings.course, task.learner, lessons=[lesson], seed=settings.seed, sandbox=sandbox)
+    report = grade_submission(replace(settings, lessons=(lesson,)), task.learner, sandbox=sandbox)
     return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
 
 

@@ -13,13 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grader.course.course import Course
-from grader.course.spec import SEED
-from grader.grading.batch import Settings
+from grader.grading.grade import Settings
 from grader.grading.watch.regrading import MOST_AT_ONCE, Regrading, Stamp, Task, WatchResult, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
-from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, limit_notes
 from grader.util import links
 from grader.util.errors import InputError
@@ -114,7 +111,7 @@ class _Known:
     files: dict[Path, _File] = field(default_factory=dict)
     lessons: dict[str, LessonReport] = field(default_factory=dict)
     latest: str = ""
-    turn: int = 0  # of the notebook that was ordered last
+    turn: int = 0  # when the last of them came to be graded, among all
 
     def leave(self, lesson: str) -> None:
         """One notebook of a lesson is gone, or is another lesson's now: a copy counts, or nothing is left of it."""
@@ -133,34 +130,19 @@ class _Known:
 
 
 class Watcher:
-    """Is asked to `look` again and again, and to close() at the end.
+    """Is asked to poll() again and again, and to close() at the end. Raises: InputError where the folder is none."""
 
-    lessons:   names of the lessons that count; none: all.
-    timeout_s: of one exercise, and of one cell.
-    Raises:    InputError where the folder is none.
-    """
-
-    def __init__(
-        self,
-        course: Course,
-        folder: Path,
-        *,
-        lessons: Sequence[str] = (),
-        seed: int = SEED,
-        timeout_s: float = TIMEOUT_S,
-    ) -> None:
+    def __init__(self, folder: Path, settings: Settings) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
-        self._grading = Regrading(Settings(course, tuple(lessons) or None, seed=seed, timeout_s=timeout_s))
+        self._grading = Regrading(settings)
         self._known: dict[Path, _Known] = {}
         self._alone = True
         self._began = False
         self._note = ""
-        self._under_way: set[Path] = set()
-        self._count = itertools.count()
-        self._round = 0  # the turn of what was graded last
+        self._turns = itertools.count(1)
         self._shown: WatchedRoom | None = None
 
     def close(self) -> None:
@@ -170,12 +152,12 @@ class Watcher:
     def poll(self, wait_s: float = POLL_S) -> WatchedRoom | None:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
         news = tuple(filter(None, map(self._keep, self._grading.results(wait_s))))
-        self._scan()
+        waiting = self._scan()
         states = tuple(
             LearnerState(learner_name(learner.name), known.lessons, known.latest, tuple(known.notes))
             for learner, known in sorted(self._known.items())
         )
-        room = WatchedRoom(self._shown_folder, states, self._alone, len(self._under_way), (), self._note)
+        room = WatchedRoom(self._shown_folder, states, self._alone, waiting, (), self._note)
         if room == self._shown and not news:
             return None
         self._shown = room
@@ -184,8 +166,6 @@ class Watcher:
     def _keep(self, result: WatchResult) -> News | None:
         """Keeps one result; where the file could not be read, the result before it stays."""
         task = result.task
-        self._round = max(self._round, task.order[1])
-        self._under_way.discard(task.file)
         known = self._known.get(task.learner)
         file = known.files.get(task.file) if known else None
         if known is None or file is None or result.stamp is None:
@@ -209,30 +189,35 @@ class Watcher:
         known.latest = name if again else known.latest
         return News(learner_name(task.learner.name), result.lesson, before, result.seconds)
 
-    def _scan(self) -> None:
+    def _scan(self) -> int:
+        """Looks at the folder, and has graded what was saved. Returns: how many notebooks are still to be graded."""
         try:
             notebooks, self._alone, notes = learners(self.folder)
             self._note = " ".join(limit_notes(notes, MAX_LINKS))
         except OSError as error:  # a drive that is away for a moment: what is known stays
             self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
-            return
+            return len(self._grading.files)
+        running, saved = self._grading.files, list[Task]()
         for learner, files in notebooks.items():
             known = self._known.setdefault(learner, _Known())
             for file, stamp in sorted(files.items(), key=lambda item: -item[1][0]):  # saved last, graded first
                 state = known.files.setdefault(file, _File(later=self._began))
                 state.gone = 0
-                if state.graded != stamp and file not in self._under_way and time.monotonic() >= state.not_before:
-                    self._order(learner, file, known, state)
+                if state.graded != stamp and file not in running and time.monotonic() >= state.not_before:
+                    saved.append(Task(learner, file))
         self._began = True
         for learner in list(self._known):
             self._forget(learner, notebooks.get(learner, {}))
+        waiting, at_once = len(running) + len(saved), 1 if self._alone else MOST_AT_ONCE
+        while saved and self._grading.start(task := min(saved, key=self._turn), at_once):
+            saved.remove(task)
+            self._known[task.learner].turn = next(self._turns)
+        return waiting
 
-    def _order(self, learner: Path, file: Path, known: _Known, state: _File) -> None:
-        """Has it graded when it is its learner's turn: one notebook of each in every round, however often somebody saves."""
-        self._under_way.add(file)
-        known.turn = max(known.turn, self._round) + 1
-        at_once = 1 if self._alone else MOST_AT_ONCE
-        self._grading.add(Task((state.slow, known.turn, next(self._count)), learner, file), at_once)
+    def _turn(self, task: Task) -> tuple[bool, int]:
+        """One notebook of each learner in every round, however often somebody saves; what ran into the time limit before comes last."""
+        known = self._known[task.learner]
+        return known.files[task.file].slow, known.turn
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
         """Drops notebooks that are gone."""
