@@ -16,7 +16,7 @@ from grader.authoring import reading, teaching
 from grader.course import prose
 from grader.course.percent import FURTHER, HIDE_INPUT, Cell
 from grader.course.spec import Lesson
-from grader.course.stubs import BEGIN, END, TASK, task_name
+from grader.course.stubs import BEGIN, END, TASK
 from grader.util.errors import LintError
 from grader.util.words import did_you_mean
 
@@ -44,12 +44,12 @@ def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintErro
 
 def _cell(cell: Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[str]) -> Problems:
     if cell.role == "prose":
-        head = cell.text.split("\n", 1)[0]
-        if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield 0, f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}"
+        name = cell.mark.removeprefix(TASK).strip()
+        if cell.mark.startswith(TASK) and name not in names:
+            yield 0, f"'{cell.mark}' is not an exercise of this lesson{_nearest(name, names)}"
         yield from _quotes(cell, asserted)
         yield from _prediction(cell)
-        if prose.is_teaching(cell.text):
+        if cell.mark == prose.TEACHING:
             yield from _notes(cell, lesson)
     elif not cell.role:
         yield 0, f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.'
@@ -115,7 +115,7 @@ def _exercises(cells: Sequence[Cell], names: Sequence[str]) -> Problems:
     """Each exercise has one task, one cell for the answer and one check, in this order."""
     for name in names:
         own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
-        tasks = [cell for cell in cells if cell.role == "prose" and task_name(cell.text) == name]
+        tasks = [cell for cell in cells if cell.mark == f"{TASK} {name}"]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
         for group, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
             if not group:
@@ -130,14 +130,14 @@ def _exercises(cells: Sequence[Cell], names: Sequence[str]) -> Problems:
 
 def _prose(cells: Sequence[Cell], lesson: Lesson) -> Problems:
     """What is wrong with a source's Markdown cells together."""
-    for cell in [cell for cell in cells if cell.role == "prose" and prose.is_prediction(cell.text)][MOST_PREDICTIONS:]:
+    for cell in [cell for cell in cells if cell.mark == prose.PREDICT][MOST_PREDICTIONS:]:
         yield cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions."
     pages = [cell for cell in prose.learner_cells(cells) if cell.role == "prose"]
     if pages:
         yield from _frame(pages)
         yield from _further(pages)
     yield from _budget(cells, lesson)
-    notes = [cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text)]
+    notes = [cell for cell in cells if cell.mark == prose.TEACHING]
     if not notes:
         yield 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'."
     for cell in notes:
@@ -177,7 +177,7 @@ def _quotes(cell: Cell, asserted: frozenset[str]) -> Problems:
 def _prediction(cell: Cell) -> Problems:
     lines = [line.strip() for line in cell.text.splitlines()]
     marks = [line for line in lines if line in (prose.ANSWER, prose.WRONG)]
-    if prose.is_prediction(cell.text):
+    if cell.mark == prose.PREDICT:
         parts = prose.prediction(cell.text)
         texts = {"question": parts.question, f"'{prose.ANSWER}'": parts.answer, f"'{prose.WRONG}'": parts.wrong}
         for what, text in texts.items():

@@ -17,7 +17,7 @@ from grader.course import prose
 from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
-from grader.course.stubs import dots, task_name
+from grader.course.stubs import TASK, dots
 from grader.util.errors import AuthorError, author_slip
 from grader.util.files import write_atomically
 
@@ -76,7 +76,7 @@ def before(cells: Sequence[Cell]) -> str:
 def page(course: Course, name: str, values: prose.QuotedValues) -> str:
     """The notes on a lesson as Markdown. values: of the numbers that its prose quotes."""
     cells, lesson = course.cells(name), course.lesson(name)
-    text = next(cell.text for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
+    text = next(cell.text for cell in cells if cell.mark == prose.TEACHING)
     own = sections(text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}/lesson.py -->",
@@ -107,9 +107,7 @@ def _exercises(lesson: Lesson) -> str:
 
 
 def _predictions(cells: Sequence[Cell], values: prose.QuotedValues) -> Iterator[str]:
-    remaining = iter(values)
-    texts = [prose.fill_values(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
-    predictions = [prose.prediction(text) for text in texts if prose.is_prediction(text)]
+    predictions = prose.predictions(cells, values)
     for number, one in enumerate(predictions, 1):
         yield f"**{number}.** {one.question}"
         yield f"*Answer.* {one.answer}"
@@ -211,7 +209,7 @@ def _cells_before(course: Course, stop: Stop) -> Sequence[Cell]:
     cells: Sequence[Cell] = course.cells(stop.lesson)
     if stop.until:
         own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
-        tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+        tasks = (cell.number for cell in cells if cell.mark.startswith(TASK))
         cells = cells[: next((number for number in tasks if number > own), None)]
     read, heading = [], ""
     for cell in (cell for cell in cells if not cell.further):

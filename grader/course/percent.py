@@ -25,6 +25,12 @@ class Cell:
     line: int = 0  # of the source file, from 1; for messages to authors
     further: bool = False  # whether it is in a further part
 
+    @property
+    def mark(self) -> str:
+        """The first line of prose that begins with @, such as '@predict' (see prose.py) or '@exercise NAME'; '' for none."""
+        first = " ".join(self.text.partition("\n")[0].split()) if self.role == "prose" else ""
+        return first if first.startswith("@") else ""
+
 
 def read_percent(text: str) -> tuple[Cell, ...]:
     """The cells of a source in the percent format, as jupytext reads them.

@@ -51,17 +51,9 @@ class Quote:
     line: int
 
 
-def is_prediction(text: str) -> bool:
-    return _first_line(text) == PREDICT
-
-
-def is_teaching(text: str) -> bool:
-    return _first_line(text) == TEACHING
-
-
 def learner_cells(cells: Iterable[Cell]) -> list[Cell]:
     """The cells of a source that stand in its notebooks: all but the notes for instructors."""
-    return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
+    return [cell for cell in cells if cell.mark != TEACHING]
 
 
 def prediction(text: str) -> Prediction:
@@ -74,6 +66,13 @@ def prediction(text: str) -> Prediction:
         else:
             parts[at].append(line)
     return Prediction(*("\n".join(lines).strip() for lines in parts.values()))
+
+
+def predictions(cells: Iterable[Cell], values: QuotedValues) -> list[Prediction]:
+    """Those of a source, the numbers that they quote filled in. values: of the whole source. Raises: MissingValue."""
+    remaining = iter(values)
+    pages = [(cell.mark, fill_values(cell.text, remaining)) for cell in learner_cells(cells) if cell.role == "prose"]
+    return [prediction(text) for mark, text in pages if mark == PREDICT]
 
 
 def options(question: str) -> str:
@@ -151,7 +150,3 @@ def broken_quotes(text: str) -> list[int]:
     """Lines, from 1, with braces that look like a quoted number and are none: no space inside, or no end on that line."""
     rest = _QUOTE.sub("", text).split("\n")
     return [number for number, line in enumerate(rest, 1) if re.search(rf"{_ALONE}\{{\{{", line)]
-
-
-def _first_line(text: str) -> str:
-    return text.split("\n", 1)[0].strip()

@@ -45,12 +45,6 @@ def learner_notebook(
     return notebook(notebook_cells, {"lesson": lesson.name, "version": version})
 
 
-def task_name(text: str) -> str | None:
-    """The exercise whose task a Markdown cell tells, by its first line '@exercise name', else None."""
-    head = text.split("\n", 1)[0].split()
-    return head[1] if len(head) == 2 and head[0] == TASK else None
-
-
 def stub_text(text: str, name: str) -> str:
     """The text of an exercise cell with each solution region replaced by its stub."""
     otherwise = f'raise NotImplementedError("{name} is not written yet")'
@@ -99,15 +93,18 @@ def as_cells(
     quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
     Raises: prose.MissingValue.
     """
-    exercises = {exercise.name: exercise for exercise in lesson.exercises}
+    tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
     learner = exercise_text is stub_text
     iterator = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
     for cell in prose.learner_cells(cells):
-        is_prose = cell.role == "prose"
-        name = task_name(cell.text) if is_prose else None
-        text = _prose(cell.text, exercises[name] if name else None) if is_prose else cell.text
+        is_prose, text, prediction = cell.role == "prose", cell.text, None
+        if cell.mark in tasks:
+            text = task(text, tasks[cell.mark])
+        elif cell.mark == prose.PREDICT:
+            prediction = prose.prediction(text)
+            text = prose.prediction_markdown(prediction)
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
         if cell.exercise:
             metadata["grader"]["exercise"] = cell.exercise
@@ -122,28 +119,21 @@ def as_cells(
         tags = [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]
         if tags:
             metadata["tags"] = tags
-        id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
+        id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
         if is_prose and iterator is not None:
             text = prose.fill_values(text, iterator)
         if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
             metadata["grader"]["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
-        if is_prose and prose.is_prediction(cell.text):
+        if prediction:
             predictions += 1
-            letters = prose.options(prose.prediction(cell.text).question)
+            letters = prose.options(prediction.question)
             if learner and letters:  # a cell that a learner runs to choose one of the options
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
                 notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
     last = code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)
     return notebook_cells + [last] * bool(nav_links)
-
-
-def _prose(text: str, exercise: Exercise | None) -> str:
-    """A Markdown cell as the notebooks have it, but for the numbers that it quotes."""
-    if exercise:
-        return task(text, exercise)
-    return prose.prediction_markdown(prose.prediction(text)) if prose.is_prediction(text) else text
 
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:
@@ -154,12 +144,11 @@ def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> 
     return {"cell_type": "code", "execution_count": None, "outputs": [], **cell}
 
 
-def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:
+def _id(cell: Cell, text: str, seen: Counter[str]) -> str:
     """An id that survives edits elsewhere: by role and exercise, else by the cell's own words."""
-    if task_of or cell.exercise:
-        id = f"{'task' if task_of else cell.role}-{task_of or cell.exercise}"
-    else:
-        id = f"{cell.role}-{digest(text)}"
+    id = f"{cell.role}-{cell.exercise or digest(text)}"
+    if cell.mark.startswith(TASK):
+        id = f"task-{cell.mark.removeprefix(TASK).strip()}"
     id = id[:60]  # nbformat allows 64
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}-{seen[id]}"

@@ -57,10 +57,7 @@ def _prediction(key: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     (name, at), course = key.split("."), kernel_course()
     try:
-        values = iter(course.quoted_values(name))
-        cells = [cell for cell in prose.learner_cells(course.cells(name)) if cell.role == "prose"]
-        texts = [prose.fill_values(cell.text, values) for cell in cells]
-        return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
+        return prose.predictions(course.cells(name), course.quoted_values(name))[int(at) - 1]
     except (OSError, LookupError, prose.MissingValue):
         return None
 
