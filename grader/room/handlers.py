@@ -199,7 +199,7 @@ class Events(JsonHandler):
             )
         self.belongs_to(place)
         try:
-            events = message.read_all(self.live.room.course, data.get("events"))
+            events = message.read_all(self.room.course, data.get("events"))
         except MessageError as error:
             self.limits.events.take(str(place))
             raise self.refuse(400, str(error)) from None
@@ -234,7 +234,7 @@ class KeyHandler(JsonHandler):
 class Page(KeyHandler):
     def get(self, key: str) -> None:
         names, nonce = self.has_names(key), self.set_page_headers()
-        self.finish(page(self.live.room.course, self.live.board(), names=names, nonce=nonce))
+        self.finish(page(self.room.course, self.live.board(), names=names, nonce=nonce))
 
 
 class Stream(KeyHandler):
