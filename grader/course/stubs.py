@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from grader.course import prose
-from grader.course.percent import FURTHER, HIDE_INPUT, Cell
+from grader.course import percent
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import pluralize
 
@@ -28,9 +27,9 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 
 
 def learner_notebook(
-    cells: Sequence[Cell],
+    cells: Sequence[percent.Cell],
     lesson: Lesson,
-    values: prose.QuotedValues | None = None,
+    values: percent.QuotedValues | None = None,
     nav_links: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -81,30 +80,30 @@ def digest(text: str) -> str:
 
 
 def as_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[percent.Cell],
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
-    values: prose.QuotedValues | None = None,
+    values: percent.QuotedValues | None = None,
     nav_links: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
     exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
     quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
-    Raises: prose.MissingValue.
+    Raises: percent.MissingValue.
     """
     tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
     learner = exercise_text is stub_text
     iterator = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
-    for cell in prose.learner_cells(cells):
+    for cell in percent.learner_cells(cells):
         is_prose, text, prediction = cell.role == "prose", cell.text, None
         if cell.mark in tasks:
             text = task(text, tasks[cell.mark])
-        elif cell.mark == prose.PREDICT:
-            prediction = prose.prediction(text)
-            text = prose.prediction_markdown(prediction)
+        elif cell.mark == percent.PREDICT:
+            prediction = percent.prediction(text)
+            text = percent.prediction_markdown(prediction)
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
         if cell.exercise:
             metadata["grader"]["exercise"] = cell.exercise
@@ -112,22 +111,22 @@ def as_cells(
             text = exercise_text(text, cell.exercise)
             if learner:
                 metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if is_prose and learner and text.startswith(FURTHER):
+        if is_prose and learner and text.startswith(percent.FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
-        if HIDE_INPUT in cell.tags:
+        if percent.HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
         tags = [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]
         if tags:
             metadata["tags"] = tags
         id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
         if is_prose and iterator is not None:
-            text = prose.fill_values(text, iterator)
+            text = percent.fill_values(text, iterator)
         if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
             metadata["grader"]["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
         if prediction:
             predictions += 1
-            letters = prose.options(prediction.question)
+            letters = percent.options(prediction.question)
             if learner and letters:  # a cell that a learner runs to choose one of the options
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
@@ -144,7 +143,7 @@ def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> 
     return {"cell_type": "code", "execution_count": None, "outputs": [], **cell}
 
 
-def _id(cell: Cell, text: str, seen: Counter[str]) -> str:
+def _id(cell: percent.Cell, text: str, seen: Counter[str]) -> str:
     """An id that survives edits elsewhere: by role and exercise, else by the cell's own words."""
     id = f"{cell.role}-{cell.exercise or digest(text)}"
     if cell.mark.startswith(TASK):

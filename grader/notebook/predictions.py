@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from grader.course import prose
+from grader.course import percent
 from grader.notebook import toolbar
 from grader.notebook.display import Display, sentence
 from grader.notebook.kernel_course import kernel_course
@@ -53,12 +53,12 @@ def _keep(key: str, letter: str, record: Record) -> None:
         room_client.send_prediction(key, letter)
 
 
-def _prediction(key: str) -> prose.Prediction | None:
+def _prediction(key: str) -> percent.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     (name, at), course = key.split("."), kernel_course()
     try:
-        return prose.predictions(course.cells(name), course.quoted_values(name))[int(at) - 1]
-    except (OSError, LookupError, prose.MissingValue):
+        return percent.predictions(course.cells(name), course.quoted_values(name))[int(at) - 1]
+    except (OSError, LookupError, percent.MissingValue):
         return None
 
 
