@@ -25,8 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader.course import index, opening, outcome_texts, percent, stubs
-from grader.course.course_folder import folder_problems, installed_folder
+from grader.course import index, outcome_texts, percent, stubs
+from grader.course.course_folder import address, folder_problems, installed_folder
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -319,7 +319,7 @@ class Course:
         """The cells that say how to get the grader; none for a course that it does not come with."""
         if not self.installed:
             return []
-        return opening.cells(lesson, self.needs_torch(lesson), opening.address(installed_folder()))
+        return stubs.opening_cells(lesson, self.needs_torch(lesson), address(installed_folder()))
 
     def quoted_values(self, lesson: str) -> percent.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""

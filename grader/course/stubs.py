@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from grader.course import percent
+from grader.course.course_folder import DISTRIBUTION
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import pluralize
 
@@ -23,6 +24,7 @@ SOLUTION = re.compile(
     rf"^(?P<indent>[ \t]*){BEGIN}:?(?P<stub>.*)\n(?P<solution>[\s\S]*?)(?:^[ \t]*{END}[ \t]*$|\Z)", re.MULTILINE
 )
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
 
 
@@ -141,6 +143,32 @@ def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> 
     if prose:
         return {"cell_type": "markdown", **cell}
     return {"cell_type": "code", "execution_count": None, "outputs": [], **cell}
+
+
+def opening_cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]]:
+    """What a learner reads before the first code: how to get the grader where the notebook is opened alone, as in Colab.
+
+    Badges stand there where the repository has an address that those services know. torch: whether the lesson needs it. The code is
+    commented, so that it does nothing where the grader is there.
+    """
+    text = (
+        "**Opened alone, as in Colab?** Then take the `#` from the next line and run it once: it installs the grader. "
+        "In the course's own setup leave it as it is."
+    )
+    if repository := _GITHUB.fullmatch(address):
+        path = f"notebooks/{lesson}.ipynb"
+        colab = f"https://colab.research.google.com/github/{repository[1]}/blob/main/{path}"
+        binder = f"https://mybinder.org/v2/gh/{repository[1]}/HEAD?labpath={path}"
+        text += (
+            f"\n\n[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab}) "
+            f"[![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})"
+        )
+    requirement = f"{DISTRIBUTION}[torch]" if torch else DISTRIBUTION
+    code = f'# %pip install -q "{requirement} @ git+{address}"' if address else f'# %pip install -q "{requirement}"'
+    return [
+        code_or_prose("opened-alone", text, {"grader": {"role": "prose"}}, True),
+        code_or_prose("install", code, {"grader": {"role": "demo"}}, False),
+    ]
 
 
 def _id(cell: percent.Cell, text: str, seen: Counter[str]) -> str:
