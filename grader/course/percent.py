@@ -101,14 +101,9 @@ def learner_cells(cells: Iterable[Cell]) -> list[Cell]:
 
 def prediction(text: str) -> Prediction:
     """The three parts of a prediction's cell; '' for a part that is missing."""
-    parts: dict[str, list[str]] = {PREDICT: [], ANSWER: [], WRONG: []}
-    at = PREDICT
-    for line in text.splitlines()[1:]:
-        if line.strip() in (ANSWER, WRONG):
-            at = line.strip()
-        else:
-            parts[at].append(line)
-    return Prediction(*("\n".join(lines).strip() for lines in parts.values()))
+    question, *others = re.split(rf"^\s*({ANSWER}|{WRONG})\s*$", text.partition("\n")[2], flags=re.MULTILINE)
+    parts = dict(zip(others[::2], others[1::2]))
+    return Prediction(question.strip(), parts.get(ANSWER, "").strip(), parts.get(WRONG, "").strip())
 
 
 def predictions(cells: Iterable[Cell], values: QuotedValues) -> list[Prediction]:
