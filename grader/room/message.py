@@ -73,15 +73,15 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def read(course: Course, data: Any) -> Event:
     """The event in parsed JSON. Raises: MessageError."""
-    told = set(data) - {"at"} if isinstance(data, dict) else {""}
-    if not told <= FIELDS or not all(isinstance(data[name], str) for name in told):
+    fields = set(data) - {"at"} if isinstance(data, dict) else {""}
+    if not fields <= FIELDS or not all(isinstance(data[name], str) for name in fields):
         raise MessageError("This is not a message of the course: it has other fields.")
     if type(data.get("at")) not in (int, float) or not 0 < data["at"] < _LAST_TIME:
         raise MessageError("This message has no time.")
     event = Event(**data | {"at": float(data["at"])})
-    if told == {"note"} and event.note in NOTES:
+    if fields == {"note"} and event.note in NOTES:
         return event
-    if told == {"prediction", "option"}:
+    if fields == {"prediction", "option"}:
         lesson, _, number = event.prediction.rpartition(".")
         known = lesson in course.exercises and re.fullmatch("[1-9]", number)
         if not known or not re.fullmatch("[A-H]", event.option):
@@ -91,7 +91,7 @@ def read(course: Course, data: Any) -> Event:
         raise MessageError("This message has no status that the course knows.")
     if event.exercise not in course.exercise_names():
         raise MessageError("This exercise is not in the version of the course that the room runs.")
-    if not told <= {"exercise", "status", "mistake"} or event.mistake and not _MISTAKE.fullmatch(event.mistake):
+    if not fields <= {"exercise", "status", "mistake"} or event.mistake and not _MISTAKE.fullmatch(event.mistake):
         raise MessageError("This message names no mistake of the course.")
     return event
 
