@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import opening, references
+from grader.course import course_folder, references
 from grader.course.course import open_course
 from grader.grading.grade import Settings, grade_submission
 from grader.notebook import record
@@ -111,7 +111,7 @@ def test_the_opening_says_in_one_commented_line_how_to_get_the_grader(lesson):
 
 
 def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
-    monkeypatch.setattr(opening, "address", lambda home: ADDRESS)
+    monkeypatch.setattr("grader.course.course.address", lambda home: ADDRESS)
     lesson = "05_numpy_to_pytorch"
     *_, told, line, _ = before_the_first_code(lesson)
     assert line == f'# %pip install -q "attention-course[torch] @ git+{ADDRESS}"'
@@ -121,7 +121,7 @@ def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
         f"https://mybinder.org/v2/gh/someone/attention/HEAD?labpath=notebooks/{lesson}.ipynb",
     ]
     assert "![Open in Colab]" in told and "![Open in Binder]" in told
-    monkeypatch.setattr(opening, "address", lambda home: "https://git.example.org/attention")
+    monkeypatch.setattr("grader.course.course.address", lambda home: "https://git.example.org/attention")
     *_, told, line, _ = before_the_first_code(lesson)
     assert (
         "](" not in told and "git+https://git.example.org/attention" in line
@@ -138,8 +138,8 @@ def test_the_address_is_pyproject_s_or_the_installed_metadata_s(monkeypatch, tmp
             def get_all(self, key):
                 return {"Project-URL": ["Documentation, https://example.org", f"Repository, {ADDRESS}"]}[key]
 
-        monkeypatch.setattr(opening.metadata, "metadata", lambda name: Metadata())
-    assert opening.address(tmp_path) == ADDRESS
+        monkeypatch.setattr(course_folder.metadata, "metadata", lambda name: Metadata())
+    assert course_folder.address(tmp_path) == ADDRESS
 
 
 def test_the_solved_notebook_needs_no_such_line():

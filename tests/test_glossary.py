@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from grader.authoring.release import handout
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import GLOSSARY, open_course
 
 COURSE = open_course()
@@ -54,7 +54,7 @@ def test_every_entry_is_read():
 
 @cache
 def said_in(lesson: str) -> str:
-    cells = prose.learner_cells(COURSE.cells(lesson)) if lesson in COURSE.lessons() else ()
+    cells = percent.learner_cells(COURSE.cells(lesson)) if lesson in COURSE.lessons() else ()
     return " ".join(" ".join(cell.text for cell in cells if cell.role == "prose").split()).lower()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from grader.course import prose, references
+from grader.course import percent, references
 from grader.course.course import open_course
 from grader.course.stubs import code_or_prose, encode, notebook
 from grader.judging.judge import judge
@@ -28,7 +28,7 @@ BUTTONS = "buttons"
 RECORD = (
     'import os\nos.environ["ATTENTION_COURSE_PROGRESS"] = "buttons.json"'  # of its own: other tests pass the exercise
 )
-ASKED = prose.Prediction(
+ASKED = percent.Prediction(
     "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
     "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
     "**B** reads the scores as *costs*.",
@@ -49,7 +49,7 @@ def address(tmp_path_factory) -> Iterator[str]:
         }
         cells = [code_or_prose(id, mine[id], {}, False) for id in ("imports", "def", "check")]
         cells += [
-            code_or_prose("p", prose.prediction_markdown(ASKED), {}, True),
+            code_or_prose("p", percent.prediction_markdown(ASKED), {}, True),
             code_or_prose("w", open_course().nav_links(LESSON), {}, True),
         ]
         (place / "work" / f"{BUTTONS}.ipynb").write_text(encode(notebook(cells, {})))

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from grader.authoring.teaching import BEFORE
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import open_course
 
 COURSE = open_course()
@@ -58,7 +58,7 @@ HOME_MADE = {  # what stood for a standard term, and the term
 
 def told_in(lesson: str) -> str:
     """A lesson's prose as it is read: without code, headings, and what it says comes before it."""
-    cells = [cell.text for cell in prose.learner_cells(COURSE.cells(lesson)) if cell.role == "prose"]
+    cells = [cell.text for cell in percent.learner_cells(COURSE.cells(lesson)) if cell.role == "prose"]
     text = re.sub(r"```.*?```|`[^`\n]*`|\$[^$]*\$", " ", "\n\n".join(cells), flags=re.DOTALL)
     parts = [part for part in text.split("\n\n") if not part.startswith(BEFORE)]
     return " ".join(" ".join(line for line in "\n".join(parts).splitlines() if not line.startswith("#")).split())

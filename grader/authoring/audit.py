@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,14 +40,10 @@ MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the cou
 TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """What was counted of one exercise. named: mistakes that were rejected and named."""
 
-    lesson: str
-    exercise: str
-    points: int
-    minutes: int
+    exercise: Exercise
     cases: int
     mistakes: int
     named: int
@@ -83,7 +79,7 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
         for exercise in lesson.exercises:
             try:
                 require(*exercise.libraries)
-                _examine(findings, name, exercise, stubs[exercise.name])
+                _examine(findings, exercise, stubs[exercise.name])
             except AuthorError as error:
                 findings.problems += map(str, error.problems)
             except ModuleNotFoundError as error:
@@ -94,9 +90,9 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
 def render(findings: Findings) -> str:
     """A table with a line for each exercise, then every broken rule."""
     table: list[tuple[object, ...]] = [("exercise", "points", "minutes", "cases", "mistakes", "named")]
-    for lesson, rows in groupby(findings.rows, lambda row: row.lesson):
+    for lesson, rows in groupby(findings.rows, lambda row: row.exercise.lesson):
         table.append((lesson,))
-        table += [(f"  {r.exercise}", r.points, r.minutes, r.cases, r.mistakes, r.named) for r in rows]
+        table += [(f"  {of.name}", of.points, of.minutes, *counts) for of, *counts in rows]
     width = max(len(str(first)) for first, *_ in table)
     lines = [f"{first:<{width}}" + "".join(f"{number:>10}" for number in numbers) for first, *numbers in table]
     mistakes = sum(row.mistakes for row in findings.rows)
@@ -108,9 +104,9 @@ def render(findings: Findings) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObject) -> None:
+def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
     def problem(sentence: str) -> None:
-        findings.problems.append(f"{lesson}, {exercise.name}: {sentence}")
+        findings.problems.append(f"{exercise.lesson}, {exercise.name}: {sentence}")
 
     verdict = judge(exercise, LiveObject(exercise.name, references.reference(exercise)))
     if not verdict.passed:
@@ -144,8 +140,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObje
             for other in sorted(single - {mistake.id} - expected):
                 problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
     ids = {mistake.id for mistake in exercise.mistakes}
-    row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
-    findings.rows.append(row)
+    findings.rows.append(Row(exercise, len(cases), len(ids), len(named & ids)))
 
 
 def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from grader.authoring import kernel, teaching
 from grader.authoring.lint import proofread
-from grader.course import patches, prose
+from grader.course import patches, percent
 from grader.course.course import Course
 from grader.course.stubs import as_cells, digest, encode, notebook, strip_markers
 from grader.util.errors import AuthorError, LintError
@@ -32,7 +32,7 @@ def check_source(course: Course, name: str) -> None:
         raise AuthorError(problems)
 
 
-def solution_notebook(course: Course, name: str, values: prose.QuotedValues | None = None) -> dict[str, Any]:
+def solution_notebook(course: Course, name: str, values: percent.QuotedValues | None = None) -> dict[str, Any]:
     """The solved notebook without outputs; its metadata say from which files it was built, and what its prose quotes.
 
     values: of the numbers that prose quotes; None before they are known.
@@ -64,7 +64,7 @@ def build(course: Course, name: str, anew: bool = False) -> None:
     write_atomically(teaching.path(course, name), page)
 
 
-def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs] | None:
+def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent.QuotedValues, kernel.Outputs] | None:
     """(values of the quoted numbers, outputs of the code cells) of the stored notebook; None where it is of other code."""
     try:
         stored = json.loads(course.solution_path(name).read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose
         return None
 
 
-def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs]:
+def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent.QuotedValues, kernel.Outputs]:
     extra = course.lesson(name).extra_data
     if extra and not (data := course.module(f"shared.data.{extra}")).available():
         # An empty run would take the place of a stored one.
@@ -104,9 +104,9 @@ def _quoted_values(course: Course, name: str, outputs: kernel.Outputs) -> list[t
     """The values of all quoted numbers. Raises: AuthorError for the first cell that raised, number that could not be had, or
     check that does not pass."""
     values = []
-    cells = prose.learner_cells(course.cells(name))
+    cells = percent.learner_cells(course.cells(name))
     for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links
-        quotes = prose.quotes(cell.text) if cell.role == "prose" else []
+        quotes = percent.quotes(cell.text) if cell.role == "prose" else []
         for at, output in enumerate(shown):
             if output["output_type"] == "error":
                 what, line = (f"{{{{ {quotes[at].text} }}}}", quotes[at].line) if quotes else ("this cell", 0)
@@ -155,8 +155,8 @@ def _built_from(course: Course, name: str) -> str:
     folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]
     files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "lesson.py"]
     run = [
-        cell.text if cell.role != "prose" else " ".join(quote.text for quote in prose.quotes(cell.text))
-        for cell in prose.learner_cells(course.cells(name))
+        cell.text if cell.role != "prose" else " ".join(quote.text for quote in percent.quotes(cell.text))
+        for cell in percent.learner_cells(course.cells(name))
     ]
     return digest("\0".join([*filter(None, run), *map(_code, files)]))
 

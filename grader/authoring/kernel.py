@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import Course
 from grader.util import libraries
 
@@ -101,7 +101,7 @@ class Kernel:
 
     def quoted_value(self, quote: str, timeout_s: float) -> dict[str, Any]:
         """What prose quotes by {{ quote }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
-        _, outputs = self.run(prose.code_of(quote), timeout_s, store_history=False)
+        _, outputs = self.run(percent.code_of(quote), timeout_s, store_history=False)
         errors = [output for output in outputs if output["output_type"] == "error"]
         text = "".join(output["text"] for output in outputs if output.get("name") == "stdout")
         return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
@@ -136,7 +136,7 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
                 if cell["cell_type"] == "code":
                     count, outputs = kernel.run(text, timeout_s)
                 else:
-                    count, outputs = None, [kernel.quoted_value(one.text, timeout_s) for one in prose.quotes(text)]
+                    count, outputs = None, [kernel.quoted_value(one.text, timeout_s) for one in percent.quotes(text)]
             except KernelError as error:
                 raise KernelError(f"{cell['id']}: {error}") from None
             results[number] = count, list(map(_steady, outputs))
@@ -152,7 +152,7 @@ def _running_order(cells: list[dict[str, Any]]) -> Iterator[int]:
         if cell["cell_type"] != "code":
             yield from waiting
             waiting = []
-            if prose.is_folded("".join(cell["source"])):
+            if percent.is_folded("".join(cell["source"])):
                 waiting = [number]
                 continue
         yield number

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from grader.authoring import reading, teaching
-from grader.course import prose
-from grader.course.percent import FURTHER, HIDE_INPUT, Cell
+from grader.course import percent
 from grader.course.spec import Lesson
-from grader.course.stubs import BEGIN, END, TASK, task_name
+from grader.course.stubs import BEGIN, END, TASK
 from grader.util.errors import LintError
 from grader.util.words import did_you_mean
 
@@ -33,7 +32,7 @@ MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50
 Problems = Iterator[tuple[int, str]]
 
 
-def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
+def proofread(file: str, cells: Sequence[percent.Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
     asserted = _asserted(cells)
@@ -42,14 +41,14 @@ def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintErro
     return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 
 
-def _cell(cell: Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[str]) -> Problems:
+def _cell(cell: percent.Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[str]) -> Problems:
     if cell.role == "prose":
-        head = cell.text.split("\n", 1)[0]
-        if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield 0, f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}"
+        name = cell.mark.removeprefix(TASK).strip()
+        if cell.mark.startswith(TASK) and name not in names:
+            yield 0, f"'{cell.mark}' is not an exercise of this lesson{_nearest(name, names)}"
         yield from _quotes(cell, asserted)
         yield from _prediction(cell)
-        if prose.is_teaching(cell.text):
+        if cell.mark == percent.TEACHING:
             yield from _notes(cell, lesson)
     elif not cell.role:
         yield 0, f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.'
@@ -67,7 +66,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return did_you_mean(name, names, f"there are {', '.join(names)}.")
 
 
-def _code(cell: Cell) -> Problems:
+def _code(cell: percent.Cell) -> Problems:
     try:
         ast.parse(cell.text)
     except SyntaxError as error:
@@ -78,7 +77,7 @@ def _code(cell: Cell) -> Problems:
         if "# fmt:" in line or "# noqa" in line:
             yield number, "this mark is for a formatter, but learners would see it: remove it."
     first = cell.text.split("\n", 1)[0]
-    if HIDE_INPUT in cell.tags and len(first) > MOST_FOLDED:
+    if percent.HIDE_INPUT in cell.tags and len(first) > MOST_FOLDED:
         sentence = f"the first line of a folded cell has {len(first)} letters, and {MOST_FOLDED} are the most: a narrow window "
         sentence += "would scroll sideways. Split it, or put a comment that says what the cell does in front."
         yield 1, sentence
@@ -90,7 +89,7 @@ def _code(cell: Cell) -> Problems:
         yield 1, f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end."
 
 
-def _regions(cell: Cell) -> Problems:
+def _regions(cell: percent.Cell) -> Problems:
     start, regions = 0, 0
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
@@ -111,11 +110,11 @@ def _regions(cell: Cell) -> Problems:
         yield 0, f"only an exercise cell has a solution region; this one's role is {cell.role!r}."
 
 
-def _exercises(cells: Sequence[Cell], names: Sequence[str]) -> Problems:
+def _exercises(cells: Sequence[percent.Cell], names: Sequence[str]) -> Problems:
     """Each exercise has one task, one cell for the answer and one check, in this order."""
     for name in names:
         own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
-        tasks = [cell for cell in cells if cell.role == "prose" and task_name(cell.text) == name]
+        tasks = [cell for cell in cells if cell.mark == f"{TASK} {name}"]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
         for group, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
             if not group:
@@ -128,29 +127,29 @@ def _exercises(cells: Sequence[Cell], names: Sequence[str]) -> Problems:
             yield checks[0].line, f"the check of {name} comes before its exercise cell."
 
 
-def _prose(cells: Sequence[Cell], lesson: Lesson) -> Problems:
+def _prose(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
     """What is wrong with a source's Markdown cells together."""
-    for cell in [cell for cell in cells if cell.role == "prose" and prose.is_prediction(cell.text)][MOST_PREDICTIONS:]:
+    for cell in [cell for cell in cells if cell.mark == percent.PREDICT][MOST_PREDICTIONS:]:
         yield cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions."
-    pages = [cell for cell in prose.learner_cells(cells) if cell.role == "prose"]
+    pages = [cell for cell in percent.learner_cells(cells) if cell.role == "prose"]
     if pages:
         yield from _frame(pages)
         yield from _further(pages)
     yield from _budget(cells, lesson)
-    notes = [cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text)]
+    notes = [cell for cell in cells if cell.mark == percent.TEACHING]
     if not notes:
-        yield 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'."
+        yield 0, f"the source has no notes for instructors: its last cell must begin with '{percent.TEACHING}'."
     for cell in notes:
         if cell is not cells[-1]:
-            yield cell.line, f"'{prose.TEACHING}' may begin only the last cell of a source, and only one."
+            yield cell.line, f"'{percent.TEACHING}' may begin only the last cell of a source, and only one."
 
 
-def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
+def _asserted(cells: Sequence[percent.Cell]) -> frozenset[str]:
     """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
     names: set[str] = set()
     for cell in cells:
-        quotes = [quote.text for quote in prose.quotes(cell.text) if not prose.syntax_error(quote.text)]
-        code = "\n".join(map(prose.code_of, quotes)) if cell.role == "prose" else cell.text
+        quotes = [quote.text for quote in percent.quotes(cell.text) if not percent.syntax_error(quote.text)]
+        code = "\n".join(map(percent.code_of, quotes)) if cell.role == "prose" else cell.text
         with contextlib.suppress(SyntaxError):
             for node in ast.walk(ast.parse(code)):
                 if isinstance(node, ast.Assert):
@@ -158,42 +157,42 @@ def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _quotes(cell: Cell, asserted: frozenset[str]) -> Problems:
-    for quote in prose.quotes(cell.text):
-        wrong = prose.syntax_error(quote.text)
+def _quotes(cell: percent.Cell, asserted: frozenset[str]) -> Problems:
+    for quote in percent.quotes(cell.text):
+        wrong = percent.syntax_error(quote.text)
         if wrong:
             example = "{{ spread:.2f }}"
             yield quote.line, f"{{{{ {quote.text} }}}} is not an expression with a format, as in {example}: {wrong}."
-        elif "; " not in quote.text and (names := prose.names_in(quote.text)) and not names & asserted:
+        elif "; " not in quote.text and (names := percent.names_in(quote.text)) and not names & asserted:
             sentence = f"the text reads something into {{{{ {quote.text} }}}} that nothing asserts, so a run that gives another "
             sentence += (
                 f"number would make it untrue: write {{{{ {quote.text}; 0.2 < it < 0.5 }}}}, or assert it in a cell."
             )
             yield quote.line, sentence
-    for line in prose.broken_quotes(cell.text):
+    for line in percent.broken_quotes(cell.text):
         yield line, "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."
 
 
-def _prediction(cell: Cell) -> Problems:
+def _prediction(cell: percent.Cell) -> Problems:
     lines = [line.strip() for line in cell.text.splitlines()]
-    marks = [line for line in lines if line in (prose.ANSWER, prose.WRONG)]
-    if prose.is_prediction(cell.text):
-        parts = prose.prediction(cell.text)
-        texts = {"question": parts.question, f"'{prose.ANSWER}'": parts.answer, f"'{prose.WRONG}'": parts.wrong}
+    marks = [line for line in lines if line in (percent.ANSWER, percent.WRONG)]
+    if cell.mark == percent.PREDICT:
+        parts = percent.prediction(cell.text)
+        texts = {"question": parts.question, f"'{percent.ANSWER}'": parts.answer, f"'{percent.WRONG}'": parts.wrong}
         for what, text in texts.items():
             if not text:
                 yield 0, f"this prediction has no {what}, or it is empty."
-        if len(marks) > 1 and marks != [prose.ANSWER, prose.WRONG]:
-            yield 0, f"a prediction has a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'."
+        if len(marks) > 1 and marks != [percent.ANSWER, percent.WRONG]:
+            yield 0, f"a prediction has a question, then one '{percent.ANSWER}', then one '{percent.WRONG}'."
         return
     for number, line in enumerate(lines, 1):
         if re.search(r"\*\*Predict\b", line):
-            yield number, f"a prediction needs a separate cell that begins with '{prose.PREDICT}'."
+            yield number, f"a prediction needs a separate cell that begins with '{percent.PREDICT}'."
         elif line in marks:
-            yield number, f"'{line}' belongs to a cell that begins with '{prose.PREDICT}'."
+            yield number, f"'{line}' belongs to a cell that begins with '{percent.PREDICT}'."
 
 
-def _frame(pages: Sequence[Cell]) -> Problems:
+def _frame(pages: Sequence[percent.Cell]) -> Problems:
     """A lesson begins with what it needs and ends with what stays."""
     if not teaching.before(pages):
         yield pages[0].line, f"the first cell needs a paragraph that begins with '{teaching.BEFORE}'."
@@ -203,12 +202,12 @@ def _frame(pages: Sequence[Cell]) -> Problems:
         yield last.line, f"the last section of a lesson is '## {KEEP}'; here it is {line!r}."
 
 
-def _further(pages: Sequence[Cell]) -> Problems:
+def _further(pages: Sequence[percent.Cell]) -> Problems:
     """A collapsed heading hides the cells below it, so every heading from the first further one on begins its cell."""
     below = False
     for cell in pages:
         for number, line in enumerate(cell.text.splitlines(), 1):
-            further = line.startswith(FURTHER)
+            further = line.startswith(percent.FURTHER)
             if line.startswith("## ") and number > 1 and (below or further):
                 yield cell.line + number, f"{line!r} begins a cell of its own: what is above it collapses."
             elif line.startswith("## ") and below and not further and line.removeprefix("## ") != KEEP:
@@ -216,7 +215,7 @@ def _further(pages: Sequence[Cell]) -> Problems:
             below = below or further
 
 
-def _budget(cells: Sequence[Cell], lesson: Lesson) -> Problems:
+def _budget(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
     """What the core asks of a learner's time, against what a course may ask."""
     core = reading.reading(cell for cell in cells if not cell.further)
     work = sum(one.minutes for one in lesson.exercises if not one.further)
@@ -228,11 +227,11 @@ def _budget(cells: Sequence[Cell], lesson: Lesson) -> Problems:
     ):
         if has > most:
             sentence = f"the core has {has:,} {what}, and {most:,} are the most: "
-            yield 0, sentence + f"shorten it, fold cells, or move a part under '{FURTHER}…'."
+            yield 0, sentence + f"shorten it, fold cells, or move a part under '{percent.FURTHER}…'."
 
 
-def _notes(cell: Cell, lesson: Lesson) -> Problems:
-    if prose.quotes(cell.text):
+def _notes(cell: percent.Cell, lesson: Lesson) -> Problems:
+    if percent.quotes(cell.text):
         yield 0, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'."
     sections = teaching.sections(cell.text)
     if tuple(sections) != teaching.HEADINGS:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import Course
-from grader.course.percent import HIDE_INPUT, Cell
 
 WORDS_A_MINUTE, LINES_A_MINUTE, FIGURES_A_MINUTE = 200, 10, 2
 SPEED = f"{WORDS_A_MINUTE} words or {LINES_A_MINUTE} lines of code a minute and half a minute for a figure"
@@ -30,13 +29,18 @@ class Reading:
         return round(self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE + self.figures / FIGURES_A_MINUTE)
 
 
-def reading(cells: Iterable[Cell]) -> Reading:
+def reading(cells: Iterable[percent.Cell]) -> Reading:
     """What these cells hold, answers of predictions included."""
-    shown = prose.learner_cells(cells)
+    shown = percent.learner_cells(cells)
     code = [cell for cell in shown if cell.role in _READ]
     return Reading(
         sum(len(re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text))) for cell in shown if cell.role == "prose"),
-        sum(bool(line.strip()) for cell in code if HIDE_INPUT not in cell.tags for line in cell.text.splitlines()),
+        sum(
+            bool(line.strip())
+            for cell in code
+            if percent.HIDE_INPUT not in cell.tags
+            for line in cell.text.splitlines()
+        ),
         sum(len(_FIGURE.findall(cell.text)) for cell in code),
     )
 

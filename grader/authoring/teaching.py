@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import Course
-from grader.course.percent import Cell
 from grader.course.spec import Lesson
-from grader.course.stubs import dots, task_name
+from grader.course.stubs import TASK, dots
 from grader.util.errors import AuthorError, author_slip
 from grader.util.files import write_atomically
 
@@ -66,17 +65,17 @@ def expected_mistakes(text: str) -> tuple[list[Expected], list[int]]:
     return expected, other_lines
 
 
-def before(cells: Sequence[Cell]) -> str:
+def before(cells: Sequence[percent.Cell]) -> str:
     """The paragraph that says what a lesson needs, without its label; '' for none."""
     first = next((cell.text for cell in cells if cell.role == "prose"), "")
     paragraph = next((part for part in first.split("\n\n") if part.startswith(BEFORE)), "")
     return " ".join(paragraph.removeprefix(BEFORE).split())
 
 
-def page(course: Course, name: str, values: prose.QuotedValues) -> str:
+def page(course: Course, name: str, values: percent.QuotedValues) -> str:
     """The notes on a lesson as Markdown. values: of the numbers that its prose quotes."""
     cells, lesson = course.cells(name), course.lesson(name)
-    text = next(cell.text for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
+    text = next(cell.text for cell in cells if cell.mark == percent.TEACHING)
     own = sections(text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}/lesson.py -->",
@@ -106,10 +105,8 @@ def _exercises(lesson: Lesson) -> str:
     return "\n".join(rows)
 
 
-def _predictions(cells: Sequence[Cell], values: prose.QuotedValues) -> Iterator[str]:
-    remaining = iter(values)
-    texts = [prose.fill_values(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
-    predictions = [prose.prediction(text) for text in texts if prose.is_prediction(text)]
+def _predictions(cells: Sequence[percent.Cell], values: percent.QuotedValues) -> Iterator[str]:
+    predictions = percent.predictions(cells, values)
     for number, one in enumerate(predictions, 1):
         yield f"**{number}.** {one.question}"
         yield f"*Answer.* {one.answer}"
@@ -206,12 +203,12 @@ def total(course: Course, route: Route) -> tuple[int, int]:
     return sum(work), sum(read)
 
 
-def _cells_before(course: Course, stop: Stop) -> Sequence[Cell]:
+def _cells_before(course: Course, stop: Stop) -> Sequence[percent.Cell]:
     """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
-    cells: Sequence[Cell] = course.cells(stop.lesson)
+    cells: Sequence[percent.Cell] = course.cells(stop.lesson)
     if stop.until:
         own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
-        tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+        tasks = (cell.number for cell in cells if cell.mark.startswith(TASK))
         cells = cells[: next((number for number in tasks if number > own), None)]
     read, heading = [], ""
     for cell in (cell for cell in cells if not cell.further):

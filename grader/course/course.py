@@ -25,8 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader.course import index, opening, outcome_texts, percent, prose, stubs
-from grader.course.course_folder import folder_problems, installed_folder
+from grader.course import index, outcome_texts, percent, stubs
+from grader.course.course_folder import address, folder_problems, installed_folder
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -311,7 +311,7 @@ class Course:
             return stubs.learner_notebook(
                 self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
             )
-        except prose.MissingValue as error:
+        except percent.MissingValue as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
 
@@ -319,11 +319,11 @@ class Course:
         """The cells that say how to get the grader; none for a course that it does not come with."""
         if not self.installed:
             return []
-        return opening.cells(lesson, self.needs_torch(lesson), opening.address(installed_folder()))
+        return stubs.opening_cells(lesson, self.needs_torch(lesson), address(installed_folder()))
 
-    def quoted_values(self, lesson: str) -> prose.QuotedValues:
+    def quoted_values(self, lesson: str) -> percent.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
-        if not any(prose.quotes(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
+        if not any(percent.quotes(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
             return ()
         try:
             about = json.loads(self.solution_path(lesson).read_text(encoding="utf-8"))["metadata"]["grader"]

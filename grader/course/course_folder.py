@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
+DISTRIBUTION = "attention-course"
 NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
 _LESSON = re.compile(r"[0-9][0-9]_\w+")
 
@@ -19,6 +23,19 @@ def installed_folder() -> Path:
     if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
         return checkout
     return package / "_course"
+
+
+@cache
+def address(home: Path) -> str:
+    """Where the package's own repository is, by the pyproject.toml in `home` or by the installed metadata; '' while neither says so."""
+    checkout = home / "pyproject.toml"
+    if checkout.is_file():
+        return tomllib.loads(checkout.read_text(encoding="utf-8"))["project"].get("urls", {}).get("Repository", "")
+    try:
+        urls = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    return next((url.partition(", ")[2] for url in urls if url.startswith("Repository, ")), "")
 
 
 def folder_problems(root: Path) -> Iterator[str]:

@@ -39,12 +39,10 @@ __all__ = ["UNTRIED", "Case", "MistakeText", "Property", "Tensor", "exercise", "
 
 @dataclass(frozen=True)
 class Declared:
-    """A mistake as it stands in an exercise's file. ways: patches, or objects of their own, that all show it."""
+    """A mistake as it stands in an exercise's file. ways: patches, or objects of their own, that all show it; text: without its id."""
 
     ways: tuple[Any, ...]
-    says: str = ""
-    why: str = ""
-    issue: str = ""
+    text: MistakeText | None = None
 
 
 def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Declared:
@@ -53,7 +51,7 @@ def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Decla
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
     says: what the learner reads first. why: the mistake at length, in Markdown. issue: a public 'owner/repo#number'.
     """
-    return Declared(ways, " ".join(says.split()), _paragraphs(why), issue)
+    return Declared(ways, MistakeText("", " ".join(says.split()), _paragraphs(why), issue=issue) if says else None)
 
 
 def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
@@ -88,9 +86,7 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
             name=body.__name__,
             task=" ".join(cleandoc(body.__doc__ or "").split()),
             mistakes=tuple(Mistake(id, way) for id, way in ways),
-            texts=tuple(
-                MistakeText(id, one.says, one.why, issue=one.issue) for id, one in declared.items() if one.says
-            ),
+            texts=tuple(replace(one.text, id=id) for id, one in declared.items() if one.text),
             properties=(*given.get("more_properties", ()), *properties),
             **{**pair_runs, **fields, **own},
         )

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from grader.course import prose
-from grader.course.percent import FURTHER, HIDE_INPUT, Cell
+from grader.course import percent
+from grader.course.course_folder import DISTRIBUTION
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import pluralize
 
@@ -24,13 +24,14 @@ SOLUTION = re.compile(
     rf"^(?P<indent>[ \t]*){BEGIN}:?(?P<stub>.*)\n(?P<solution>[\s\S]*?)(?:^[ \t]*{END}[ \t]*$|\Z)", re.MULTILINE
 )
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
 
 
 def learner_notebook(
-    cells: Sequence[Cell],
+    cells: Sequence[percent.Cell],
     lesson: Lesson,
-    values: prose.QuotedValues | None = None,
+    values: percent.QuotedValues | None = None,
     nav_links: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -43,12 +44,6 @@ def learner_notebook(
     notebook_cells[first:first] = opening
     version = digest(json.dumps(notebook_cells, sort_keys=True))
     return notebook(notebook_cells, {"lesson": lesson.name, "version": version})
-
-
-def task_name(text: str) -> str | None:
-    """The exercise whose task a Markdown cell tells, by its first line '@exercise name', else None."""
-    head = text.split("\n", 1)[0].split()
-    return head[1] if len(head) == 2 and head[0] == TASK else None
 
 
 def stub_text(text: str, name: str) -> str:
@@ -87,27 +82,30 @@ def digest(text: str) -> str:
 
 
 def as_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[percent.Cell],
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
-    values: prose.QuotedValues | None = None,
+    values: percent.QuotedValues | None = None,
     nav_links: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
     exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
     quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
-    Raises: prose.MissingValue.
+    Raises: percent.MissingValue.
     """
-    exercises = {exercise.name: exercise for exercise in lesson.exercises}
+    tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
     learner = exercise_text is stub_text
     iterator = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
-    for cell in prose.learner_cells(cells):
-        is_prose = cell.role == "prose"
-        name = task_name(cell.text) if is_prose else None
-        text = _prose(cell.text, exercises[name] if name else None) if is_prose else cell.text
+    for cell in percent.learner_cells(cells):
+        is_prose, text, prediction = cell.role == "prose", cell.text, None
+        if cell.mark in tasks:
+            text = task(text, tasks[cell.mark])
+        elif cell.mark == percent.PREDICT:
+            prediction = percent.prediction(text)
+            text = percent.prediction_markdown(prediction)
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
         if cell.exercise:
             metadata["grader"]["exercise"] = cell.exercise
@@ -115,35 +113,28 @@ def as_cells(
             text = exercise_text(text, cell.exercise)
             if learner:
                 metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if is_prose and learner and text.startswith(FURTHER):
+        if is_prose and learner and text.startswith(percent.FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
-        if HIDE_INPUT in cell.tags:
+        if percent.HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
         tags = [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]
         if tags:
             metadata["tags"] = tags
-        id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
+        id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
         if is_prose and iterator is not None:
-            text = prose.fill_values(text, iterator)
+            text = percent.fill_values(text, iterator)
         if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
             metadata["grader"]["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
-        if is_prose and prose.is_prediction(cell.text):
+        if prediction:
             predictions += 1
-            letters = prose.options(prose.prediction(cell.text).question)
+            letters = percent.options(prediction.question)
             if learner and letters:  # a cell that a learner runs to choose one of the options
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
                 notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
     last = code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)
     return notebook_cells + [last] * bool(nav_links)
-
-
-def _prose(text: str, exercise: Exercise | None) -> str:
-    """A Markdown cell as the notebooks have it, but for the numbers that it quotes."""
-    if exercise:
-        return task(text, exercise)
-    return prose.prediction_markdown(prose.prediction(text)) if prose.is_prediction(text) else text
 
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:
@@ -154,12 +145,37 @@ def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> 
     return {"cell_type": "code", "execution_count": None, "outputs": [], **cell}
 
 
-def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:
+def opening_cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]]:
+    """What a learner reads before the first code: how to get the grader where the notebook is opened alone, as in Colab.
+
+    Badges stand there where the repository has an address that those services know. torch: whether the lesson needs it. The code is
+    commented, so that it does nothing where the grader is there.
+    """
+    text = (
+        "**Opened alone, as in Colab?** Then take the `#` from the next line and run it once: it installs the grader. "
+        "In the course's own setup leave it as it is."
+    )
+    if repository := _GITHUB.fullmatch(address):
+        path = f"notebooks/{lesson}.ipynb"
+        colab = f"https://colab.research.google.com/github/{repository[1]}/blob/main/{path}"
+        binder = f"https://mybinder.org/v2/gh/{repository[1]}/HEAD?labpath={path}"
+        text += (
+            f"\n\n[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab}) "
+            f"[![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})"
+        )
+    requirement = f"{DISTRIBUTION}[torch]" if torch else DISTRIBUTION
+    code = f'# %pip install -q "{requirement} @ git+{address}"' if address else f'# %pip install -q "{requirement}"'
+    return [
+        code_or_prose("opened-alone", text, {"grader": {"role": "prose"}}, True),
+        code_or_prose("install", code, {"grader": {"role": "demo"}}, False),
+    ]
+
+
+def _id(cell: percent.Cell, text: str, seen: Counter[str]) -> str:
     """An id that survives edits elsewhere: by role and exercise, else by the cell's own words."""
-    if task_of or cell.exercise:
-        id = f"{'task' if task_of else cell.role}-{task_of or cell.exercise}"
-    else:
-        id = f"{cell.role}-{digest(text)}"
+    id = f"{cell.role}-{cell.exercise or digest(text)}"
+    if cell.mark.startswith(TASK):
+        id = f"task-{cell.mark.removeprefix(TASK).strip()}"
     id = id[:60]  # nbformat allows 64
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}-{seen[id]}"

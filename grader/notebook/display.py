@@ -8,10 +8,10 @@ from typing import Any
 
 
 class Display:
-    """An answer that displays itself: HTML in a notebook, text elsewhere. True where it is a pass."""
+    """An answer that displays itself: HTML, or Markdown for its formulas, in a notebook, text elsewhere. True where it is a pass."""
 
-    def __init__(self, text: str, html: str, verdict: Any = None) -> None:
-        self.text, self.html, self.verdict = text, html, verdict
+    def __init__(self, text: str, html: str, verdict: Any = None, markdown: str = "") -> None:
+        self.text, self.html, self.verdict, self.markdown = text, html, verdict, markdown
 
     def __bool__(self) -> bool:
         return self.verdict is not None and self.verdict.passed
@@ -20,6 +20,8 @@ class Display:
         return self.text
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        if self.markdown:
+            return {"text/plain": self.text, "text/markdown": self.markdown}
         html = self.html
         if self.verdict is not None and not self.verdict.passed:
             from grader.reports.html import render

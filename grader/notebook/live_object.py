@@ -53,12 +53,15 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     if not cells:
         return None
     lessons_own = _lesson_cells(name)
+    given = {each.text for cell in lessons_own for each in _statements(cell)}
     statements = [each for cell in cells if normalize(cell) not in lessons_own for each in _statements(cell)]
-    own = own_name(obj)
-    if own and own.isidentifier() and own != name and not any(name in each.effects.gives for each in statements):
-        statements += _statements(f"{name} = {own}")
+    called = own_name(obj) or ""
+    if called.isidentifier() and called != name and not any(name in each.effects.gives for each in statements):
+        statements += _statements(f"{name} = {called}")
     dependencies = Dependencies(each.effects.copy_at(at) for at, each in enumerate(statements))
-    needed = _refused_statements(statements, name)
+    # Positions of what is refused wherever it stands, and is no statement of the lesson's.
+    own = [at for at, each in enumerate(statements) if each.text not in given]
+    needed = {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
     # Anything may come from a star.
     needed |= {effects.at for effects in dependencies.statements if "*" in effects.imports}
     try:
@@ -70,13 +73,6 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
         tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)),
         kernel_course().given_names,
     )
-
-
-def _refused_statements(statements: Sequence[Statement], name: str) -> set[int]:
-    """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    lessons_own = {each.text for cell in _lesson_cells(name) for each in _statements(cell)}
-    own = [at for at, each in enumerate(statements) if each.text not in lessons_own]
-    return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from grader.course import prose
+from grader.course import percent
 from grader.notebook import toolbar
 from grader.notebook.display import Display, sentence
 from grader.notebook.kernel_course import kernel_course
@@ -32,7 +32,7 @@ def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
     if choice:
         _keep(key, choice.upper(), record)
     if record.prediction(key):
-        return Answer(key, record)
+        return _answer(key, record)
     choose = f"Choose {', '.join(options[:-1])} or {options[-1]}, then unfold the answer above."
     words = sentence(f"{choose} To keep your choice, add it to the call, {as_in}")
     return Buttons(key, options, words, record) if toolbar.can_show_buttons() else words
@@ -53,31 +53,22 @@ def _keep(key: str, letter: str, record: Record) -> None:
         room_client.send_prediction(key, letter)
 
 
-def _prediction(key: str) -> prose.Prediction | None:
+def _prediction(key: str) -> percent.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     (name, at), course = key.split("."), kernel_course()
     try:
-        values = iter(course.quoted_values(name))
-        cells = [cell for cell in prose.learner_cells(course.cells(name)) if cell.role == "prose"]
-        texts = [prose.fill_values(cell.text, values) for cell in cells]
-        return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
-    except (OSError, LookupError, prose.MissingValue):
+        return percent.predictions(course.cells(name), course.quoted_values(name))[int(at) - 1]
+    except (OSError, LookupError, percent.MissingValue):
         return None
 
 
-class Answer(Display):
+def _answer(key: str, record: Record) -> Display:
     """What the learner chose, and the prediction's answer."""
-
-    def __init__(self, key: str, record: Record) -> None:
-        prediction = _prediction(key)
-        answer = [prediction.answer, prediction.wrong] if prediction else ["The answer is folded away above."]
-        self.status = f"You said {record.prediction(key)}."
-        self.markdown = "\n\n".join(filter(None, [f"**{self.status}**", *answer]))
-        plain = sentence(self.markdown, more=record.take_notes())
-        super().__init__(plain.text, plain.html)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
+    prediction = _prediction(key)
+    answer = [prediction.answer, prediction.wrong] if prediction else ["The answer is folded away above."]
+    markdown = "\n\n".join(filter(None, [f"**You said {record.prediction(key)}.**", *answer]))
+    plain = sentence(markdown, more=record.take_notes())
+    return Display(plain.text, plain.html, markdown=markdown)
 
 
 class Buttons(Display):
@@ -97,8 +88,8 @@ class Buttons(Display):
     def _press(self, button: Any) -> None:
         letter, first = button.description, self._record.prediction(self._key)
         _keep(self._key, letter, self._record)
-        answer = Answer(self._key, self._record)
+        answer = _answer(self._key, self._record)
         late = f" You chose {letter} now, and the first choice is kept." if first and first != letter else ""
-        self._status.value = f'<p role="status">{answer.status}{late} The answer is below.</p>'
+        self._status.value = f'<p role="status">You said {first or letter}.{late} The answer is below.</p>'
         if not self._output.outputs:
             self._output.append_display_data(answer)

@@ -19,12 +19,12 @@ from grader.notebook.record import Record, default_path
 from grader.notebook.target import Target
 from grader.reports.html import render
 from grader.reports.text import plain
-from grader.util.errors import InputError, WorkspaceError
+from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 
 
 def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
-    """Raises: WorkspaceError where resetting would replace work and `code` is not the code for it; the message says how to confirm.
+    """Raises: InputError where resetting would replace work and `code` is not the code for it; the message says how to confirm.
 
     what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
     """
@@ -42,7 +42,7 @@ def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
     lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
     yours = "your work" if what == lesson else f"your cell of {what}"
-    raise WorkspaceError(
+    raise InputError(
         f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
         f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
     )

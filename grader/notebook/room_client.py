@@ -50,7 +50,7 @@ class Membership:
 class _RoomState:
     """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
-    sender: Sender | None = None
+    sender: Sender = field(default_factory=lambda: Sender("", ""))  # of no room, until something is sent
     shown: set[str] = field(default_factory=set)
     unsaved: dict[Path, Membership] = field(default_factory=dict)
 
@@ -100,10 +100,9 @@ def leave() -> Display:
     mine = current()
     if mine is None or not mine.active:
         return say("You are not in a room; nothing is sent.")
-    heard = _put(mine, Event(now(), note="left")) and _state.sender is not None and _state.sender.drain(LEAVE_S)
+    heard = _put(mine, Event(now(), note="left")) and _state.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
-    if _state.sender is not None:
-        _state.sender.close()
+    _state.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
     return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
@@ -130,7 +129,7 @@ def send(verdict: Any) -> tuple[str, ...]:
             return _once(f"ended {mine.token}", over) if mine.until else ()
         problems = _problems(mine)
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
-        if of_this_code and not _refused():
+        if of_this_code and not _state.sender.refused:
             _put(mine, message.event_of(verdict, now()))
         return problems or _once(f"on {mine.token}", *status(mine))
     except Exception:  # a room must never stand between a learner and their check
@@ -141,7 +140,7 @@ def send_prediction(prediction: str, option: str) -> None:
     """Sends what was chosen of a prediction, such as '01_three_tokens.2', to the room where the learner is in one."""
     with suppress(Exception):  # as in send
         mine = current()
-        if mine is not None and mine.active and not _refused():
+        if mine is not None and mine.active and not _state.sender.refused:
             _put(mine, Event(now(), prediction=prediction, option=option))
 
 
@@ -173,7 +172,7 @@ def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
     if mine is None or not mine.active:
         return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
-    if _refused():
+    if _state.sender.refused:
         return say(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
         return say("This Python cannot start threads, so nothing can be sent to the room.")
@@ -184,9 +183,8 @@ def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
 def _put(mine: Membership, event: Event) -> bool:
     """Queues an event. Returns: whether it can be sent at all."""
     sender = _state.sender
-    if sender is None or sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
-        if sender is not None:
-            sender.close()
+    if sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
+        sender.close()
         file = membership_file()
         sender = _state.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
     try:
@@ -205,8 +203,6 @@ def _is_member(file: Path, token: str) -> bool:
 def _problems(mine: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
     sender = _state.sender
-    if sender is None:
-        return ()
     if sender.refused:
         _save(replace(mine, until=0.0))
         why = text.one_line(sender.refused)
@@ -217,10 +213,6 @@ def _problems(mine: Membership) -> tuple[str, ...]:
         kept = "Your checks work as before, and their results are sent once it answers."
         return _once("failing", f"The room does not answer at the moment. {kept}")
     return ()
-
-
-def _refused() -> bool:
-    return _state.sender is not None and bool(_state.sender.refused)
 
 
 def _once(about: str, *sentences: str) -> tuple[str, ...]:
@@ -235,8 +227,8 @@ def _save(mine: Membership) -> tuple[str, ...]:
     file = membership_file()
     if mine.active:
         _state.shown.add(f"on {mine.token}")  # what join says at length need not be said again
-        if _refused():
-            _state.sender = None
+        if _state.sender.refused:
+            _state.sender = Sender("", "")
     try:
         make_folder(file.parent)
         write_atomically(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own

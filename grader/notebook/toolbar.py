@@ -47,15 +47,14 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
     if "hint(" in verdict.next_step and not verdict.passed:  # it offers calls, and the bar does so
         above, words = replace(verdict, next_step=""), verdict.next_step
-    above_html, above_text = html.render_verdict(above, notes), text.render_verdict(above, notes)
-    return DisplayWithButtons(plain, above_html, target, record, words, verdict, above_text)
+    shown = Display(plain, html.render_verdict(above, notes), verdict)
+    return DisplayWithButtons(shown, target, record, words, text.render_verdict(above, notes))
 
 
 def reset_question(target: Target, record: Record) -> Display:
     """What reset() shows: whether to do it, and two buttons."""
     question = resetting.question(target.name, record)
-    words = resetting.how_to_reset(target.name)
-    return DisplayWithButtons(question.text, question.html, target, record, words, None, question.text)
+    return DisplayWithButtons(question, target, record, resetting.how_to_reset(target.name), question.text)
 
 
 def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
@@ -77,15 +76,13 @@ def show_widget(widget: Any, words: Display) -> None:
 
 
 class DisplayWithButtons(Display):
-    """A verdict, or with None for it the question of reset(), and its buttons below it.
+    """A verdict, or the question of reset(), which has none, and its buttons below it.
 
     words: what stands for the buttons without widgets. above: the text without what the buttons, or the words, say.
     """
 
-    def __init__(
-        self, text: str, html: str, target: Target, record: Record, words: str, verdict: Any, above: str
-    ) -> None:
-        super().__init__(text, f"<style>\n{style('toolbar.css')}</style>{html}", verdict)
+    def __init__(self, shown: Display, target: Target, record: Record, words: str, above: str) -> None:
+        super().__init__(shown.text, f"<style>\n{style('toolbar.css')}</style>{shown.html}", shown.verdict)
         self._target, self._record, self._words, self._above = target, record, words, above
         self._hint = hints.next_level(target.name, record)
 

@@ -22,7 +22,7 @@ from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import libraries, links
 from grader.util.command import command_name
-from grader.util.errors import WorkspaceError
+from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 
 FOLDER_ENV = "ATTENTION_COURSE_FOLDER"
@@ -55,17 +55,17 @@ class Change:
 def folder(path: Path | None) -> Path:
     """The folder of notebooks: the one asked for, else the session's own, else notebooks/ here, else this one.
 
-    Raises: WorkspaceError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
+    Raises: InputError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
     """
     if path is not None:
         if not path.is_dir():
-            raise WorkspaceError(f"{path} is not a folder; name the folder of your notebooks with --folder.")
+            raise InputError(f"{path} is not a folder; name the folder of your notebooks with --folder.")
         return path
     session, here = session_folder(), Path("notebooks")
     if session is not None:
         return session
     if links.is_link(here):
-        raise WorkspaceError(f"{links.sentence(here)}; links are not followed: name the folder itself.")
+        raise InputError(f"{links.sentence(here)}; links are not followed: name the folder itself.")
     return here if here.is_dir() else Path(".")
 
 
@@ -87,7 +87,7 @@ def session_folder() -> Path | None:
 def reset(lesson: str, place: Path) -> Change:
     """Puts a lesson's notebook back as the course has it; what was there is kept as a backup.
 
-    Raises: WorkspaceError where the notebook or backups/ is a link; nothing is changed then.
+    Raises: InputError where the notebook or backups/ is a link; nothing is changed then.
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
@@ -98,7 +98,7 @@ def reset(lesson: str, place: Path) -> Change:
 def reset_exercise(name: str, place: Path) -> str:
     """Puts one exercise's cell back as the course has it, and leaves all others; the notebook as it was is kept as a backup.
 
-    Returns: what was done, in a sentence. Raises: WorkspaceError as update() does.
+    Returns: what was done, in a sentence. Raises: InputError as update() does.
     """
     lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
@@ -122,7 +122,7 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
     path = place / f"{lesson}.ipynb"
     try:
         theirs, ours = _read(path)["cells"], kernel_course().handout_notebook(lesson)["cells"]
-    except WorkspaceError:
+    except InputError:
         return os.path.lexists(path)  # what cannot be read may be anything
     if exercises is None:
         return [text_of(cell) for cell in theirs] != [text_of(cell) for cell in ours]
@@ -136,7 +136,7 @@ def stub(name: str) -> str:
 
 
 def has_cell(path: Path, text: str) -> bool:
-    """Whether some cell of a notebook's file has exactly this text. Raises: WorkspaceError."""
+    """Whether some cell of a notebook's file has exactly this text. Raises: InputError."""
     return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
@@ -149,7 +149,7 @@ def keep_copy(place: Path, lesson: str, name: str, code: str) -> Path | None:
     try:
         if not code or os.path.lexists(path) and has_cell(path, code):
             return _back_up(path)
-    except WorkspaceError:  # a file that can't be read as a notebook: then the code itself
+    except InputError:  # a file that can't be read as a notebook: then the code itself
         pass
     return _write_dated(place, name, ".py", code.encode("utf-8", "replace"))
 
@@ -157,7 +157,7 @@ def keep_copy(place: Path, lesson: str, name: str, code: str) -> Path | None:
 def write_glossary(place: Path) -> Path | None:
     """Puts this version's glossary beside the notebooks. Returns: the copy of one that was different, None for none.
 
-    Raises: WorkspaceError, as reset() does.
+    Raises: InputError, as reset() does.
     """
     path, data = place / GLOSSARY, kernel_course().glossary().encode()
     if not data or _bytes(path) == data:
@@ -181,7 +181,7 @@ def update(lesson: str, place: Path) -> Change:
     """Lays a learner's cells over this version of a lesson: its text and given cells, their work.
 
     A notebook that has the lesson's former name is taken over.
-    Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
+    Raises: InputError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
     source = _present(lesson, place) or path
@@ -201,7 +201,7 @@ def _read(path: Path) -> dict[str, Any]:
     nbformat = libraries.import_nbformat()
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")
+        raise InputError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -210,12 +210,12 @@ def _read(path: Path) -> dict[str, Any]:
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
         advice = f"`{command_name()} reset {path.stem}` replaces it with a fresh one and keeps this one"
-        raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
+        raise InputError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 
 
 def _bytes(path: Path) -> bytes | None:
-    """What a file in the learner's folder holds; None: there is none. Raises: WorkspaceError for what is no file of theirs."""
+    """What a file in the learner's folder holds; None: there is none. Raises: InputError for what is no file of theirs."""
     try:
         file = links.read(path, path.parent, sys.maxsize)
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def _bytes(path: Path) -> bytes | None:
     except links.LinkError as error:
         raise _link_error(error) from None
     if file.data is None:
-        raise WorkspaceError(f"{path} is not a regular file; nothing was changed. Move it away first.")
+        raise InputError(f"{path} is not a regular file; nothing was changed. Move it away first.")
     return file.data
 
 
@@ -248,5 +248,5 @@ def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> No
         raise _link_error(error) from None
 
 
-def _link_error(error: links.LinkError) -> WorkspaceError:
-    return WorkspaceError(f"{error} Nothing was changed: remove the link, or name the folder itself with --folder.")
+def _link_error(error: links.LinkError) -> InputError:
+    return InputError(f"{error} Nothing was changed: remove the link, or name the folder itself with --folder.")

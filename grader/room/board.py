@@ -54,12 +54,10 @@ class Board:
 
 @dataclass(frozen=True)
 class CommonFailure:
-    """Something that several may get wrong at this moment. sentence: as in State."""
+    """Something that several may get wrong at this moment. state: of the first of them."""
 
     exercise: str
-    status: str
-    mistake: str
-    sentence: str
+    state: State
     learners: tuple[str, ...]
 
 
@@ -70,11 +68,8 @@ def common_failures(learners: Sequence[Learner]) -> tuple[CommonFailure, ...]:
         for exercise, state in learner.states.items():
             if state.wrong:
                 groups.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
-    result = [
-        CommonFailure(exercise, state.status, state.mistake, state.sentence, tuple(names))
-        for (exercise, _), (state, names) in groups.items()
-    ]
-    return tuple(sorted(result, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
+    result = [CommonFailure(exercise, state, tuple(names)) for (exercise, _), (state, names) in groups.items()]
+    return tuple(sorted(result, key=lambda wrong: (-len(wrong.learners), not wrong.state.mistake, wrong.exercise)))
 
 
 @dataclass(frozen=True)

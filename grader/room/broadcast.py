@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from grader.room.board import Board
 from grader.room.board_page import content
-from grader.room.members import Room, RoomJournal
+from grader.room.members import Room
 
 REFRESH_S = 0.5  # between two looks at what changed
 HEARTBEAT_S = 15.0  # after which a page hears that the room still stands
@@ -22,9 +22,9 @@ class Broadcast:
     """address: as learners reach the server, such as 'http://192.168.1.20:8765'. projector: what the projector's page shows to have a
     place of its own; only the terminal tells it. tell: called with sentences for the terminal."""
 
-    def __init__(self, room: Room, journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
-        self.room, self.address, self.tell, self._journal = room, address, tell, journal
-        self.key, self.key_with_names = journal.key, journal.key_with_names
+    def __init__(self, room: Room, address: str, tell: Callable[[str], None]) -> None:
+        self.room, self.address, self.tell = room, address, tell
+        self.key, self.key_with_names = room.journal.key, room.journal.key_with_names
         self.projector = hashlib.sha256(f"projector {self.key_with_names}".encode()).hexdigest()[:16]
         self._pages: dict[asyncio.Queue[str], tuple[bool, bool]] = {}  # with names, one's own
         self._changed = self._unsynced = self._failing = False
@@ -69,7 +69,7 @@ class Broadcast:
             if self._unsynced:
                 self._unsynced = False
                 with contextlib.suppress(OSError):  # the next write tells of it
-                    await asyncio.to_thread(self._journal.sync)
+                    await asyncio.to_thread(self.room.journal.sync)
             if self._changed or time.strftime("%H:%M") != minute:
                 minute, shown_at, self._changed = time.strftime("%H:%M"), time.monotonic(), False
                 events = {names: self._event(names) for names in {names for names, _ in self._pages.values()}}

@@ -80,12 +80,12 @@ class JsonHandler(RequestHandler):
         self.wait_s = wait_s
         return HTTPError(status, "%s", sentence)
 
-    def check_budget(self, budgets: Budgets, key: str, reason: str, announcement: str = "") -> None:
+    def check_budget(self, budgets: Budgets, key: str, announcement: str = "") -> None:
         """Raises: HTTPError where nothing is left for now, which is announced once in the terminal."""
         wait_s = budgets.wait_s(key)
         if wait_s:
             self.announce_once(announcement)
-            raise self.refuse(429, f"{reason}; wait {wait_s} seconds.", wait_s)
+            raise self.refuse(429, f"{budgets.reason}; wait {wait_s} seconds.", wait_s)
 
     def announce_once(self, sentence: str) -> None:
         if sentence and sentence not in self.limits.announced and len(self.limits.announced) < 1_000:
@@ -147,18 +147,14 @@ class Join(JsonHandler):
         except MessageError as error:
             raise self.refuse(400, str(error)) from None
         whose = f"{self.sender} {fold_name(name)}"
-        self.check_budget(self.limits.wrong_codes_of_name, whose, "Too many wrong codes came from this name")
-        self.check_budget(
-            self.limits.wrong_codes,
-            self.sender,
-            "Too many wrong codes came from this address",
-            f"Many wrong codes come from {self.sender}: for now, nobody can join from there.",
-        )
+        self.check_budget(self.limits.wrong_codes_of_name, whose)
+        many = f"Many wrong codes come from {self.sender}: for now, nobody can join from there."
+        self.check_budget(self.limits.wrong_codes, self.sender, many)
         if not isinstance(code, str) or not message.is_code(code, self.room.code):
             self.limits.wrong_codes.take(self.sender)
             self.limits.wrong_codes_of_name.take(whose)
             raise self.refuse(403, "This is not the room's code.")
-        self.check_budget(self.limits.joining, self.sender, "Too many learners joined at once")
+        self.check_budget(self.limits.joining, self.sender)
         self.limits.joining.take(self.sender)
         returning = isinstance(token, str) and self.room.place(token) is not None
         if not returning:
@@ -199,18 +195,14 @@ class Events(JsonHandler):
             )
         self.belongs_to(place)
         try:
-            events = message.read_all(self.live.room.course, data.get("events"))
+            events = message.read_all(self.room.course, data.get("events"))
         except MessageError as error:
             self.limits.events.take(str(place))
             raise self.refuse(400, str(error)) from None
-        self.check_budget(
-            self.limits.events,
-            str(place),
-            "These are more messages than checks could cause",
-            f"{self.room.member(place).name} sends more messages than checks could cause; most of them are refused.",
-        )
-        self.limits.events.take(str(place), len(events))
         member = self.room.member(place)
+        many = f"{member.name} sends more messages than checks could cause; most of them are refused."
+        self.check_budget(self.limits.events, str(place), many)
+        self.limits.events.take(str(place), len(events))
         for event in self.record(lambda: self.room.take(place, events)):
             if event.note:
                 at = f" at {member.here}" if member.here else ""
@@ -234,7 +226,7 @@ class KeyHandler(JsonHandler):
 class Page(KeyHandler):
     def get(self, key: str) -> None:
         names, nonce = self.has_names(key), self.set_page_headers()
-        self.finish(page(self.live.room.course, self.live.board(), names=names, nonce=nonce))
+        self.finish(page(self.room.course, self.live.board(), names=names, nonce=nonce))
 
 
 class Stream(KeyHandler):

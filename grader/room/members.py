@@ -144,8 +144,7 @@ class Room:
     """sentences: what each mistake is, by its id."""
 
     def __init__(self, course: Course, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
-        self.course = course
-        self._journal, self._sentences = journal, sentences
+        self.course, self.journal, self._sentences = course, journal, sentences
         self._members: list[Member] = []
         self.code = journal.code
         for line in journal.lines:
@@ -215,7 +214,7 @@ class Room:
         return Board(tuple(learners), address, self.code, prediction=latest, options=tuple(sorted(options.items())))
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._journal.add(line)
+        self.journal.add(line)
         self._apply(line)
 
     def _apply(self, line: Mapping[str, Any]) -> None:

@@ -73,29 +73,27 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def read(course: Course, data: Any) -> Event:
     """The event in parsed JSON. Raises: MessageError."""
-    if not isinstance(data, dict) or not set(data) <= FIELDS:
+    fields = set(data) - {"at"} if isinstance(data, dict) else {""}
+    if not fields <= FIELDS or not all(isinstance(data[name], str) for name in fields):
         raise MessageError("This is not a message of the course: it has other fields.")
-    at = data.get("at")
-    if type(at) not in (int, float) or not 0 < at < _LAST_TIME:  # type: ignore[operator]
+    if type(data.get("at")) not in (int, float) or not 0 < data["at"] < _LAST_TIME:
         raise MessageError("This message has no time.")
-    at = float(at)  # type: ignore[arg-type]
-    if data.get("note") in NOTES and set(data) == {"at", "note"}:
-        return Event(at, note=data["note"])
-    if set(data) == {"at", "prediction", "option"}:
-        lesson, _, number = str(data["prediction"]).rpartition(".")
+    event = Event(**data | {"at": float(data["at"])})
+    if fields == {"note"} and event.note in NOTES:
+        return event
+    if fields == {"prediction", "option"}:
+        lesson, _, number = event.prediction.rpartition(".")
         known = lesson in course.exercises and re.fullmatch("[1-9]", number)
-        if not known or not re.fullmatch("[A-H]", str(data["option"])):
+        if not known or not re.fullmatch("[A-H]", event.option):
             raise MessageError("This prediction is not in the version of the course that the room runs.")
-        return Event(at, prediction=str(data["prediction"]), option=str(data["option"]))
-    if data.get("status") not in Statuses:
+        return event
+    if event.status not in Statuses:
         raise MessageError("This message has no status that the course knows.")
-    if data.get("exercise") not in course.exercise_names():
+    if event.exercise not in course.exercise_names():
         raise MessageError("This exercise is not in the version of the course that the room runs.")
-    mistake = data.get("mistake", "")
-    ours = set(data) <= {"at", "exercise", "status", "mistake"} and isinstance(mistake, str)
-    if not ours or mistake and not _MISTAKE.fullmatch(mistake):
+    if not fields <= {"exercise", "status", "mistake"} or event.mistake and not _MISTAKE.fullmatch(event.mistake):
         raise MessageError("This message names no mistake of the course.")
-    return Event(at, data["exercise"], data["status"], mistake)
+    return event
 
 
 def read_all(course: Course, data: Any) -> tuple[Event, ...]:

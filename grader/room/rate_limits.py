@@ -34,10 +34,12 @@ def sender(address: str) -> str:
 
 
 class Budgets:
-    """A budget for each key: `burst` at once, `per_s` in the long run."""
+    """A budget for each key: `burst` at once, `per_s` in the long run. reason: for who has nothing left."""
 
-    def __init__(self, burst: float, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._burst, self._per_s, self._clock = burst, per_s, clock
+    def __init__(
+        self, burst: float, per_s: float, reason: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._burst, self._per_s, self._clock, self.reason = burst, per_s, clock, reason
         self._left: dict[str, tuple[float, float]] = {}  # key -> what was left, and when that was
 
     def wait_s(self, key: str) -> int:
@@ -70,10 +72,10 @@ class RateLimits:
     """
 
     def __init__(self) -> None:
-        self.wrong_codes = Budgets(burst=400, per_s=0.2)
-        self.wrong_codes_of_name = Budgets(burst=5, per_s=0.2)
-        self.joining = Budgets(burst=300, per_s=5)
-        self.events = Budgets(burst=60, per_s=6)
+        self.wrong_codes = Budgets(400, 0.2, "Too many wrong codes came from this address")
+        self.wrong_codes_of_name = Budgets(5, 0.2, "Too many wrong codes came from this name")
+        self.joining = Budgets(300, 5, "Too many learners joined at once")
+        self.events = Budgets(60, 6, "These are more messages than checks could cause")
         self.addresses: dict[int, str] = {}
         self.connections = Connections(self.addresses)
         self.announced: set[str] = set()

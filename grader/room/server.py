@@ -42,7 +42,8 @@ def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str]
         for each in sockets:
             stack.callback(each.close)
         journal = stack.enter_context(contextlib.closing(RoomJournal(path)))
-        asyncio.run(_serve(course, sockets, journal, address or f"http://{_reachable(host)}:{port}", tell))
+        room = Room(course, journal, known_mistakes(course))
+        asyncio.run(_serve(Broadcast(room, address or f"http://{_reachable(host)}:{port}", tell), sockets))
 
 
 def create_server(live: Broadcast) -> LimitedServer:
@@ -87,15 +88,11 @@ def _reachable(host: str) -> str:
     return "127.0.0.1"
 
 
-async def _serve(
-    course: Course, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]
-) -> None:
-    room = Room(course, journal, known_mistakes(course))
-    live = Broadcast(room, journal, address, tell)
-    server = create_server(live)
+async def _serve(live: Broadcast, sockets: list[socket.socket]) -> None:
+    journal, server = live.room.journal, create_server(live)
     server.add_sockets(sockets)
-    for line in _welcome(live, room, journal):
-        tell(line)
+    for line in _welcome(live):
+        live.tell(line)
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows raises KeyboardInterrupt; elsewhere than in the main thread there are no signals.
@@ -111,11 +108,11 @@ async def _serve(
             await asyncio.wait_for(server.close_all_connections(), 3.0)
         with contextlib.suppress(OSError):
             journal.sync()
-    tell(f"The room is closed. It is kept in {journal.path}: the same command opens it again.")
+    live.tell(f"The room is closed. It is kept in {journal.path}: the same command opens it again.")
 
 
-def _welcome(live: Broadcast, room: Room, journal: RoomJournal) -> Iterator[str]:
-    learners = len(room.board().learners)
+def _welcome(live: Broadcast) -> Iterator[str]:
+    journal, learners = live.room.journal, len(live.board().learners)
     if learners:
         yield f"The room in {journal.path} continues, with {pluralize(learners, 'learner')}."
     if journal.dropped:
@@ -124,7 +121,7 @@ def _welcome(live: Broadcast, room: Room, journal: RoomJournal) -> Iterator[str]
         "Each learner runs this in a notebook, with their own name:",
         "",
         "    from grader import join, leave, stuck, fine",
-        f'    join("{live.address}", "{room.code}", "ada")',
+        f'    join("{live.address}", "{live.room.code}", "ada")',
         "",
         f"For the projector, without names:  {live.address}/room/{live.key}?projector={live.projector}",
         f"For you, with names:               {live.address}/room/{live.key_with_names}",

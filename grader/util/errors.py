@@ -11,10 +11,6 @@ class InputError(Exception):
     """The call or its input is wrong; the message says what, in one sentence."""
 
 
-class WorkspaceError(InputError):
-    """A learner's folder, or a notebook in it, can't be used; the message says why."""
-
-
 @dataclass(frozen=True)
 class LintError:
     """One thing that an author has to fix, in one sentence. line counts from 1; 0: the whole file."""

@@ -41,7 +41,7 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     findings = audited(source=SOURCE)
     assert findings.problems == []
     (row,) = findings.rows
-    assert (row.mistakes, row.named, row.points, row.cases) == (3, 3, 1, 5)
+    assert (row.mistakes, row.named, row.exercise.points, row.cases) == (3, 3, 1, 5)
     assert "\n1 exercise, 3 mistakes, 3.0 per exercise; at least 6 are wanted." in render(findings)
     assert "Every rule is kept." in render(findings)
 
@@ -166,6 +166,6 @@ def test_every_lesson_of_the_course_keeps_the_rules(name):
     findings = audit(open_course(), [name])
     assert findings.problems == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
-    assert [(row.exercise, row.named) for row in findings.rows] == [
+    assert [(row.exercise.name, row.named) for row in findings.rows] == [
         (one.name, len({m.id for m in one.mistakes})) for one in open_course().lesson(name).exercises
     ]

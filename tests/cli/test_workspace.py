@@ -16,7 +16,7 @@ from grader.notebook import workspace
 from grader.notebook.merge import merge
 from grader.submission.submission import read_submission
 from grader.util import libraries
-from grader.util.errors import WorkspaceError
+from grader.util.errors import InputError
 from tests import small_lesson as small
 
 nbformat = libraries.import_nbformat()
@@ -317,7 +317,7 @@ def test_an_updated_notebook_is_a_valid_one(place, monkeypatch):
 def test_update_leaves_what_it_cannot_read(place, content):
     path = place / f"{small.NAME}.ipynb"
     path.write_text(content)
-    with pytest.raises(WorkspaceError, match="can't be read as a notebook"):
+    with pytest.raises(InputError, match="can't be read as a notebook"):
         workspace.update(small.NAME, place)
     assert path.read_text() == content
 
@@ -388,7 +388,7 @@ def test_no_value_of_json_in_any_place_makes_a_command_raise_or_lose_work(place,
         before = set(backups(place))
         try:
             workspace.update(small.NAME, place)
-        except WorkspaceError as error:
+        except InputError as error:
             assert "can't be read as a notebook" in str(error) and path.read_bytes() == data
             assert set(backups(place)) == before
         else:
@@ -435,7 +435,7 @@ def test_update_keeps_work_whose_metadata_are_odd(place, monkeypatch, odd):
 
 
 def test_update_of_a_lesson_that_is_not_there_says_what_lays_it_down(place):
-    with pytest.raises(WorkspaceError, match="grader reset 01_small"):
+    with pytest.raises(InputError, match="grader reset 01_small"):
         workspace.update(small.NAME, place)
 
 
@@ -459,7 +459,7 @@ def test_the_folder_is_notebooks_where_there_is_one(tmp_path, monkeypatch):
     assert str(workspace.folder(None)) == "."
     (tmp_path / "notebooks").mkdir()
     assert str(workspace.folder(None)) == "notebooks"
-    with pytest.raises(WorkspaceError, match="is not a folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         workspace.folder(tmp_path / "nowhere")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from grader.authoring import build, lint, reading, teaching
 from grader.authoring.audit import audit
-from grader.course import prose, stubs
+from grader.course import percent, stubs
 from grader.course.course import open_course
 from grader.util.errors import AuthorError
 from tests import small_lesson as small
@@ -175,15 +175,17 @@ def test_a_source_without_notes_for_instructors_is_refused():
     [r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$"],
 )
 def test_latex_is_no_quoted_number(text):
-    assert prose.quotes(text) == [] and prose.fill_values(text, iter(())) == text and prose.broken_quotes(text) == []
+    assert (
+        percent.quotes(text) == [] and percent.fill_values(text, iter(())) == text and percent.broken_quotes(text) == []
+    )
 
 
 def test_what_pythons_f_strings_write_may_be_quoted():
     text = 'one {{ a[0, 2]:.3f }}, **{{ d["k"][1:2]!r:>8 }}**, $p = {{ p:.1% }}$'
-    assert [one.text for one in prose.quotes(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
-    assert not any(prose.syntax_error(one.text) for one in prose.quotes(text))
+    assert [one.text for one in percent.quotes(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
+    assert not any(percent.syntax_error(one.text) for one in percent.quotes(text))
     values = iter([("a[0, 2]:.3f", "1.000"), ('d["k"][1:2]!r:>8', "x"), ("p:.1%", "5.0%")])
-    assert prose.fill_values(text, values) == "one 1.000, **x**, $p = 5.0%$"
+    assert percent.fill_values(text, values) == "one 1.000, **x**, $p = 5.0%$"
 
 
 def test_an_answer_is_markdown_inside_of_html():
@@ -191,8 +193,8 @@ def test_an_answer_is_markdown_inside_of_html():
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
     page = markdown2html_mistune(
-        prose.prediction_markdown(
-            prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards.")
+        percent.prediction_markdown(
+            percent.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards.")
         )
     )
     question, answer = page.split("<details>")
@@ -385,16 +387,16 @@ def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
     """Each quoted number has a value of the executed notebook, and each sentence in both notebooks has that value."""
     asked = [
         one.text
-        for cell in prose.learner_cells(open_course().cells(name))
+        for cell in percent.learner_cells(open_course().cells(name))
         if cell.role == "prose"
-        for one in prose.quotes(cell.text)
+        for one in percent.quotes(cell.text)
     ]
     assert [expression for expression, _ in open_course().quoted_values(name)] == asked
     said = iter(open_course().quoted_values(name))
     wanted = [
-        prose.fill_values(cell.text, said)
-        for cell in prose.learner_cells(open_course().cells(name))
-        if cell.role == "prose" and prose.quotes(cell.text)
+        percent.fill_values(cell.text, said)
+        for cell in percent.learner_cells(open_course().cells(name))
+        if cell.role == "prose" and percent.quotes(cell.text)
     ]
     for path in (open_course().notebook_path(name), open_course().solution_path(name)):
         pages = "\n".join(texts(json.loads(path.read_text(encoding="utf-8")))) if wanted else ""

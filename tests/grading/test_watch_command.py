@@ -221,7 +221,7 @@ def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_pa
     room = until(watcher, lambda room: room.news)
     assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
     found = common_failures(board_of(room).learners)
-    assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
+    assert {(wrong.exercise, wrong.state.status, wrong.learners) for wrong in found} == {
         ("double", "timeout", ("ada",)),
         ("row_sums", "failed", ("grace",)),
     }

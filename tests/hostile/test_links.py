@@ -24,7 +24,7 @@ from grader.notebook import workspace
 from grader.submission.ipynb import Unreadable, read_notebook
 from grader.submission.submission import read_submission
 from grader.util import links
-from grader.util.errors import InputError, WorkspaceError
+from grader.util.errors import InputError
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
 from tests.grading.test_watch_command import idle, until
@@ -272,7 +272,7 @@ def test_reset_and_update_write_nothing_behind_a_link(reading, tmp_path, command
         toy.write(mine / FILE, {**toy.solved(), "cells": toy.solved()["cells"][3:]})
     (mine / place).symlink_to(targets(folder, mine / place, WRITTEN[place])[aim])
     before = snapshot(tmp_path)
-    with pytest.raises(WorkspaceError, match="is a link to .* Nothing was changed"):
+    with pytest.raises(InputError, match="is a link to .* Nothing was changed"):
         COMMANDS[command](toy.NAME, mine)
     assert snapshot(tmp_path) == before
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from grader.authoring.kernel import WIDGET, Kernel
-from grader.course import prose
+from grader.course import percent
 from grader.course.course import open_course
 from grader.notebook import api, predictions, room_client
 from grader.notebook.record import Record
@@ -35,19 +35,19 @@ def record(tmp_path, monkeypatch) -> Record:
     ],
 )
 def test_options_are_a_list_of_letters(question, letters):
-    assert prose.options(question) == letters
+    assert percent.options(question) == letters
 
 
 @pytest.mark.parametrize("name", open_course().lessons())
 def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
     cells = open_course().handout_notebook(name)["cells"]
-    asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
+    asked = [at for at, cell in enumerate(cells) if percent.is_folded("".join(cell["source"]))]
     calls = [
         at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
     ]
-    assert calls == [at + 1 for at in asked if prose.options("".join(cells[at]["source"]))]
+    assert calls == [at + 1 for at in asked if percent.options("".join(cells[at]["source"]))]
     for number, at in enumerate(asked, 1):
-        letters = prose.options("".join(cells[at]["source"]))
+        letters = percent.options("".join(cells[at]["source"]))
         if letters:
             call = "".join(cells[at + 1]["source"])
             assert call == f'from grader import predict\n\npredict("{name[:2]}.{number}", "{letters}")'

@@ -37,8 +37,7 @@ def nothing_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_state", rooms._RoomState())
     monkeypatch.setattr(event_sender, "PAUSES_S", (0.05,))
     yield
-    if rooms._state.sender is not None:
-        rooms._state.sender.close()
+    rooms._state.sender.close()
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
     checked(WRONG)
     for call in (leave, stuck, fine):
         assert "you are not in" in said(call()).lower()
-    assert not sent and rooms._state.sender is None
+    assert not sent and not rooms._state.sender.address
 
 
 def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
@@ -408,7 +407,7 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
 @pytest.fixture
 def patient(monkeypatch):
     """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
-    monkeypatch.setattr(rate_limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+    monkeypatch.setattr(rate_limits, "Budgets", lambda burst, per_s, reason: Budgets(burst, 10 * per_s, reason))
 
 
 def test_a_flood_is_sent_later(patient, room):

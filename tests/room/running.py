@@ -39,7 +39,7 @@ class Running:
         self.port = socket.getsockname()[1]
         with contextlib.closing(RoomJournal(self._path)) as journal:
             self.room = Room(open_course(), journal, SAID)
-            self.live = Broadcast(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
+            self.live = Broadcast(self.room, f"http://127.0.0.1:{self.port}", self.told.append)
             self.server = made = create_server(self.live)
             made.add_socket(socket)
             showing = asyncio.create_task(self.live.run())

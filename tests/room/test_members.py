@@ -157,7 +157,7 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
     ):
         path.write_bytes(path.read_bytes() + harm)
     room = opened()
-    assert len(room.board().learners) == 1 and room._journal.dropped == 6
+    assert len(room.board().learners) == 1 and room.journal.dropped == 6
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_cannot_be_written_did_not_happen(opened, monkeypatch):
         def __getattr__(self, name):
             return getattr(self._file, name)
 
-    monkeypatch.setattr(room._journal, "_file", Full(room._journal._file))
+    monkeypatch.setattr(room.journal, "_file", Full(room.journal._file))
     with pytest.raises(OSError, match="space"):
         room.take(place, [at(1)])
     monkeypatch.undo()

@@ -181,7 +181,7 @@ def test_a_journal_that_fails_loses_nothing(room, monkeypatch):
     def full(line):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(room.room._journal, "add", full)
+    monkeypatch.setattr(room.room.journal, "add", full)
     status, answer = room.post("/events", token=token, events=[EVENT])
     assert status == 503 and "keep" in answer["error"] and sum("No space left" in line for line in room.told) == 1
     monkeypatch.undo()

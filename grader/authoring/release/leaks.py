@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from grader.course.course import Course
-from grader.course.prose import TEACHING
+from grader.course.percent import TEACHING
 from grader.course.stubs import SOLUTION
 from grader.source.definitions import defined_names
 from grader.source.scopes import IMPORTS, imported

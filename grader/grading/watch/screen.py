@@ -50,8 +50,8 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
 def wrong_line(wrong: CommonFailure) -> str:
     """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
     names = join_names([text.one_line(name, 40) for name in wrong.learners], NAMES)
-    head = f"{len(wrong.learners)} × {wrong.exercise}, {text.STATUS_WORDS[wrong.status]}."
-    mistake = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
+    head = f"{len(wrong.learners)} × {wrong.exercise}, {text.STATUS_WORDS[wrong.state.status]}."
+    mistake = ": ".join(filter(None, (wrong.state.mistake, wrong.state.sentence)))
     return f"{head} {text.one_line(mistake)} ({names})"
 
 
