@@ -83,7 +83,7 @@ def _move_into(folder: str) -> None:
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
     failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
-    return {"failure": None if failure is None else protocol.failure_to_message(failure), "bound": list(bound)}
+    return {"failure": failure, "bound": list(bound)}
 
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:

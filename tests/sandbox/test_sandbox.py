@@ -583,7 +583,7 @@ def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
 
 
 def test_a_reply_before_the_question_is_no_answer(quick):
-    good = protocol.observation_to_message(Observation({"result": describe(np.ones(3))}))
+    good = protocol.to_message(Observation({"result": describe(np.ones(3))}))
     text = (
         f"import os\nforged = {protocol.frame(protocol.body({'observation': good}))!r}\n"
         "def g(x):\n"
