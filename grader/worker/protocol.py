@@ -1,9 +1,9 @@
 """Messages between the judge and a worker: length-prefixed JSON and safetensors, never pickle.
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
-NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` or a
-`Failure` comes back as what `observation_from_message` or `failure_from_message` reads. In the JSON, what JSON lacks is an object of one key, which begins
-with '$' and names the type.
+NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` or a `Failure`
+comes back as what `observation_from_message` or `failure_from_message` reads. In the JSON, what JSON lacks is
+an object of one key, which begins with '$' and names the type.
 Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
