@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost
+from grader.sandbox.process import Program, SandboxError, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from grader.source.slips import Slip
     from grader.submission.plan import SourceFindings
 
-PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
+PROGRAM = Program(path=Path(__file__).resolve().parents[1] / "submission" / "reading_process.py")
 FORKS = sys.platform == "linux"
 CPU_S = 10  # of the processor, for one question; a solved lesson takes a twentieth of a second
 WALL_S = 30.0  # for one question, on a machine that does other things, too
@@ -47,7 +47,7 @@ class Reader(LocalReader):
 
     def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._forker = Forker(torch=False, program=PROGRAM) if FORKS else None
+        self._forker = Forker(PROGRAM) if FORKS else None
         self._process: Worker | None = None
         self._patience = patience
         self._left_s = LEARNER_S * patience
@@ -176,7 +176,7 @@ class Reader(LocalReader):
         if self._forker is not None:
             process: Worker = self._forker.fork(MEMORY_BYTES)
         else:
-            process = SpawnedWorker("alone", [], self._folder, MEMORY_BYTES, PROGRAM)
+            process = SpawnedWorker(PROGRAM, self._folder, MEMORY_BYTES)
         process.guard()
         return process
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from grader.sandbox import usage
 from grader.sandbox.process import (
     START_S,
+    Program,
     SandboxError,
     Worker,
     end_marked,
     end_tree,
     last_output,
     start_interpreter,
-    write_probes,
 )
 from grader.sandbox.scratch import new_folder, remove_folder
 
@@ -94,22 +92,13 @@ class Zygote:
     """A fresh interpreter, which imports while the caller goes on.
 
     folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
-    program: what it runs, by default worker/warm.py.
     """
 
-    def __init__(
-        self,
-        torch: bool,
-        folder: str | None = None,
-        probes: Mapping[str, str] | None = None,
-        program: Path | None = None,
-    ) -> None:
+    def __init__(self, program: Program, folder: str | None = None) -> None:
         folder = folder or new_folder()
         control, its_control = control_pair()
-        self.channel = ZygoteChannel(control, torch, folder)
-        libraries = "torch" if torch else "plain"
-        arguments = [libraries, folder] if program else [libraries, folder, write_probes(folder, probes or {})]
-        self._popen = start_interpreter("warm", its_control, arguments, folder, program)
+        self.channel = ZygoteChannel(control, program.torch, folder)
+        self._popen = start_interpreter("warm", program, its_control, folder)
         self.process = psutil.Process(self._popen.pid)
 
     @property
@@ -138,16 +127,9 @@ class Forker:
     What has ended is begun anew; once a shared zygote has ended, one's own takes its place.
     """
 
-    def __init__(
-        self,
-        torch: bool,
-        shared: ZygoteChannel | None = None,
-        probes: Mapping[str, str] | None = None,
-        program: Path | None = None,
-    ) -> None:
-        self._torch, self._probes, self._program = torch, probes, program
-        self._shared = shared
-        self.zygote = None if shared else Zygote(torch, probes=probes, program=program)
+    def __init__(self, program: Program, shared: ZygoteChannel | None = None) -> None:
+        self._program, self._shared = program, shared
+        self.zygote = None if shared else Zygote(program)
         self._control = self.zygote.channel.control if self.zygote else None
         self._parent: psutil.Process | None = None
 
@@ -185,7 +167,7 @@ class Forker:
                 except OSError:  # that zygote has ended
                     self._shared = None
                     self._control.close()
-        self.zygote = Zygote(self._torch, probes=self._probes, program=self._program)
+        self.zygote = Zygote(self._program)
         self._control = self.zygote.channel.control
         return self._control
 
