@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,18 +186,12 @@ class RemoteSources:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:
-        self._reader, self._cells, self._rules, self._given = reader, cells, rules, given
-        self._findings: dict[str, SourceFindings] | None = None
+        self._findings = cache(lambda: reader.sources(cells, rules, given))
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""
-        return self._of(name)[0]
+        return self._findings()[name][0]
 
     def slips(self, name: str) -> tuple[Slip, ...]:
         """What beginners let slip, of the definition of that name."""
-        return self._of(name)[1]
-
-    def _of(self, name: str) -> SourceFindings:
-        if self._findings is None:
-            self._findings = self._reader.sources(self._cells, self._rules, self._given)
-        return self._findings[name]
+        return self._findings()[name][1]

@@ -224,7 +224,7 @@ def to_message(value: Any, place: Callable[[np.ndarray], Any] = lambda array: ar
         return place(value)
     if isinstance(value, (tuple, dict)):
         return [to_message(item, place) for item in (value.items() if isinstance(value, dict) else value)]
-    return {name: to_message(getattr(value, name), place) for name in _fields(type(value))}
+    return {name: to_message(getattr(value, name), place) for name in _fields(value.__class__)}
 
 
 @cache
