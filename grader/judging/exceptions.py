@@ -247,8 +247,8 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
 
 
 def _advice(error: _Error) -> str:
-    for said, advice in _ADVICE.items():
-        if error.says(said):
+    for pattern, advice in _ADVICE.items():
+        if error.says(pattern):
             for also, sentence in ({_ALWAYS: advice} if isinstance(advice, str) else advice).items():
                 if also(error) if callable(also) else error.line_has(also):
                     return sentence
