@@ -26,6 +26,7 @@ from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpa
 from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import Report, SubmissionReport
+from grader.sandbox.process import Program
 from grader.sandbox.sandbox import LEVELS, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
@@ -139,7 +140,7 @@ class LocalPool:
         self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         use_one_thread()  # before a grading process imports NumPy
-        self._zygote = Zygote(torch, self._folder, probes) if sys.platform == "linux" else None
+        self._zygote = Zygote(Program(torch, probes or {}), self._folder) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:

@@ -23,6 +23,8 @@ from grader.worker.values import Failure, Part
 
 READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
 NOTHING = Failure("")
+Rule = Callable[["Facts"], str | None]
+Find = Callable[["Facts", str], Slip | None]
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
 
 
@@ -73,6 +75,18 @@ def sentence(facts: Facts, proven: bool) -> str:
 # --- what the source shows -----------------------------------------------------------------------
 
 
+def _of_slip(
+    kind: str, sentence: str, fits: Callable[[Facts], object] = lambda facts: True, find: Find = Facts.slip
+) -> Rule:
+    """What a slip of that kind comes to, where that fits. sentence: may have {name}, {line} and {number} of the slip."""
+
+    def rule(facts: Facts) -> str | None:
+        slip = find(facts, kind)
+        return sentence.format(**slip._asdict()) if slip and fits(facts) else None
+
+    return rule
+
+
 def _nothing_returned(facts: Facts) -> str | None:
     if not facts.returned() or any([part.kind for part in results] != ["none"] for _, results in facts.returned()):
         return None
@@ -84,25 +98,6 @@ def _nothing_returned(facts: Facts) -> str | None:
     if facts.slip("no return"):
         return f"{name} has no `return`, so it gives None: end it with `return` and the result."
     return None
-
-
-def _return_in_loop(facts: Facts) -> str | None:
-    slip = facts.slip("return in loop")
-    return slip and (
-        f"`return` stands inside the loop (line {slip.number} of its cell), so the loop ends after its first round: "
-        "move `return` to the left, level with the loop's first line."
-    )
-
-
-def _input_in_place(facts: Facts) -> str | None:
-    slip = facts.on_line("in place")
-    if not slip or facts.failure.type != "RuntimeError":
-        return None
-    x = slip.name
-    return (
-        f"`{slip.line}` changes the input `{x}` in place, which torch refuses where gradients are recorded: write `{x} = {x} …`, "
-        "which makes a new tensor."
-    )
 
 
 def _overwritten_before_backward(facts: Facts) -> str | None:
@@ -117,17 +112,6 @@ def _overwritten_before_backward(facts: Facts) -> str | None:
     )
 
 
-def _another_meaning(facts: Facts) -> str | None:
-    """One of Python's own functions whose name the notebook has given to something else, in the line that raised."""
-    return exceptions.another_meaning(facts.failure, facts.slips)
-
-
-def _waits_for_input(facts: Facts) -> str | None:
-    if not facts.slip("input") or not (facts.failure.kind == "timeout" or facts.on_line("input")):
-        return None
-    return "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters."
-
-
 def _without_its_module(facts: Facts) -> str | None:
     """A function of NumPy's or torch's that is called by its name alone."""
     name = exceptions.unknown_name(facts.failure)
@@ -136,23 +120,6 @@ def _without_its_module(facts: Facts) -> str | None:
         return None
     number = f", or for a single number `math.{name}`" if facts.torch and hasattr(math, name) else ""
     return f"`{name}` by itself is not defined: write `{short}.{name}`{number}."
-
-
-def _max_without_values(facts: Facts) -> str | None:
-    slip = facts.slip("max")
-    if not (slip and facts.torch and facts.failure.type == "TypeError"):
-        return None
-    return (
-        f"In torch, `.{slip.name}` along an axis gives two things, the values and where they are: write `.{slip.name}(…).values`, "
-        f"or `.a{slip.name}(…)`, which gives the values alone."
-    )
-
-
-def _caret(facts: Facts) -> str | None:
-    slip = facts.slip("caret")
-    if not slip or facts.exercise.dtype == ("bool",):
-        return None
-    return f"In Python, `^` is the bitwise 'exclusive or'; a power is written `**` (line {slip.number} of its cell: `{slip.line}`)."
 
 
 def _assert_for_raise(facts: Facts) -> str | None:
@@ -177,22 +144,6 @@ def _numpy_in_torch(facts: Facts) -> str | None:
     return (
         f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"
         + (", which also keep the graph for gradients." if graph else ".")
-    )
-
-
-def _layer_in_forward(facts: Facts) -> str | None:
-    slip = facts.slip("layer in forward")
-    return slip and (
-        f"`forward` makes a new `{slip.name}` at each call, with new random weights that no optimizer knows: make layers in "
-        "`__init__`, keep them as `self.…`, and only call them in `forward`."
-    )
-
-
-def _loose_layers(facts: Facts) -> str | None:
-    slip = facts.slip("loose layers")
-    return slip and (
-        f"`self.{slip.name}` keeps layers in a plain list or dict, where the module does not know them: neither `.to(…)` and "
-        "`.double()` nor an optimizer reaches them. Use `nn.ModuleList` or `nn.ModuleDict`, or an attribute for each."
     )
 
 
@@ -305,19 +256,49 @@ def _another_order(facts: Facts) -> str | None:
     return None
 
 
-Rule = Callable[[Facts], str | None]
 READ: Iterable[Rule] = (
-    _another_meaning,
+    lambda facts: exceptions.another_meaning(facts.failure, facts.slips),
     _nothing_returned,
-    _return_in_loop,
-    _waits_for_input,
+    _of_slip(
+        "return in loop",
+        "`return` stands inside the loop (line {number} of its cell), so the loop ends after its first round: "
+        "move `return` to the left, level with the loop's first line.",
+    ),
+    _of_slip(
+        "input",
+        "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters.",
+        lambda facts: facts.failure.kind == "timeout" or facts.on_line("input"),
+    ),
     _without_its_module,
-    _layer_in_forward,
-    _loose_layers,
+    _of_slip(
+        "layer in forward",
+        "`forward` makes a new `{name}` at each call, with new random weights that no optimizer knows: make layers in "
+        "`__init__`, keep them as `self.…`, and only call them in `forward`.",
+    ),
+    _of_slip(
+        "loose layers",
+        "`self.{name}` keeps layers in a plain list or dict, where the module does not know them: neither `.to(…)` and "
+        "`.double()` nor an optimizer reaches them. Use `nn.ModuleList` or `nn.ModuleDict`, or an attribute for each.",
+    ),
     _assert_for_raise,
-    _input_in_place,
-    _max_without_values,
-    _caret,
+    _of_slip(
+        "in place",
+        "`{line}` changes the input `{name}` in place, which torch refuses where gradients are recorded: write `{name} = {name} …`, "
+        "which makes a new tensor.",
+        lambda facts: facts.failure.type == "RuntimeError",
+        Facts.on_line,
+    ),
+    _of_slip(
+        "max",
+        "In torch, `.{name}` along an axis gives two things, the values and where they are: write `.{name}(…).values`, "
+        "or `.a{name}(…)`, which gives the values alone.",
+        lambda facts: facts.torch and facts.failure.type == "TypeError",
+    ),
+    _of_slip(
+        "caret",
+        "In Python, `^` is the bitwise 'exclusive or'; a power is written `**` (line {number} of its cell: `{line}`).",
+        lambda facts: facts.exercise.dtype != ("bool",),
+    ),
     _numpy_in_torch,
     _float_as_length,
     _star_for_product,

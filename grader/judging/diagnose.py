@@ -11,7 +11,7 @@ aside, and the same is tried again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, takewhile
@@ -34,7 +34,7 @@ MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong a
 SMALL = 1000  # numbers that go in: so many take as long as all else
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
-Observations = Mapping[int, Observation]  # by the case's position
+Observed = Mapping[int, Compared]  # by the case's position; cases may be missing
 
 
 @dataclass(eq=False)
@@ -76,8 +76,8 @@ class Diagnosis:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
         return sum(self._show((number,), i).wrong for i in range(len(self.cases)))
 
-    def mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
-        """The mistakes that fit, each as a tuple of one id or two. observed: by the case's position; cases may be missing."""
+    def mistakes(self, observed: Observed) -> list[Ids]:
+        """The mistakes that fit, each as a tuple of one id or two."""
         with same_random_state(one_thread=True):
             ids = self._mistakes(observed)
             called = {
@@ -85,18 +85,18 @@ class Diagnosis:
             }
             return ids or (self._mistakes(called) if len(called) < len(observed) else [])
 
-    def nearest(self, observed: Mapping[int, Compared]) -> tuple[Ids, int, int] | None:
+    def nearest(self, observed: Observed) -> tuple[Ids, int, int] | None:
         """The one mistake that shows most of what is wrong, where nothing that is right speaks against it: its ids, in how many of the
         failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
-        actual, failing = self._to_explain(observed)
-        first = _telling([i for i in self._in_order(actual, failing) if i in failing and not self.cases[i].costly])
-        right = actual.keys() - failing
+        observed = self._to_explain(observed)
+        failing = [i for i, one in observed.items() if one.wrong]
+        first = _telling([i for i in self._in_order(observed) if observed[i].wrong and not self.cases[i].costly])
         shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
             for key in ((number,) for number in range(len(self.exercise.mistakes))):
-                likely = any(self._proves(key, i, actual[i]) for i in first)
-                if likely and not any(self._show(key, i).wrong for i in right):
-                    ids, count = self._ids(key), sum(self._proves(key, i, actual[i]) for i in failing)
+                likely = any(self._proves(key, i, observed[i].actual) for i in first)
+                if likely and not any(self._show(key, i).wrong for i, one in observed.items() if not one.wrong):
+                    ids, count = self._ids(key), sum(self._proves(key, i, observed[i].actual) for i in failing)
                     shown[ids] = max(shown.get(ids, 0), count)
         most = max(shown.values(), default=0)
         likest = [ids for ids, count in shown.items() if count == most]
@@ -108,81 +108,74 @@ class Diagnosis:
         alone = self._show(key, i)
         return alone.wrong and actual.failure is None and self._same(i, alone.actual, actual)
 
-    def _to_explain(self, observed: Mapping[int, Compared]) -> tuple[dict[int, Observation], set[int]]:
-        """What was observed, and the cases that fail: what is right is no mistake's own."""
-        actual = {
-            i: one.actual
-            for i, one in observed.items()
-            if i not in self._self_proving and IN_PART not in one.actual.parts
+    def _to_explain(self, observed: Observed) -> Observed:
+        """The cases that tell of a mistake; of those the ones that fail are its proof, since what is right is no mistake's own."""
+        return {
+            i: one for i, one in observed.items() if i not in self._self_proving and IN_PART not in one.actual.parts
         }
-        return actual, {i for i in actual if observed[i].wrong}
 
-    def _mistakes(self, observed: Mapping[int, Compared]) -> list[Ids]:
-        actual, failing = self._to_explain(observed)
-        everywhere = self._in_order(actual, failing)
-        singles = self._singles(actual, failing, everywhere)
+    def _mistakes(self, every: Observed) -> list[Ids]:
+        observed = self._to_explain(every)
+        everywhere = self._in_order(observed)
+        singles = self._singles(observed, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, observed)
+        symptom = outcomes.symptom(self.exercise, every)
         if symptom:
             return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return (
-            self._singles(actual, failing, everywhere, ignore_exception_text=True)
-            or self._pairs(actual, failing, everywhere)
-            or self._singles(actual, failing, ordinary)
-            or self._singles(actual, failing, ordinary, ignore_exception_text=True)
+            self._singles(observed, everywhere, ignore_exception_text=True)
+            or self._pairs(observed, everywhere)
+            or self._singles(observed, ordinary)
+            or self._singles(observed, ordinary, ignore_exception_text=True)
         )
 
-    def _in_order(self, actual: Observations, failing: Collection[int]) -> list[int]:
+    def _in_order(self, observed: Observed) -> list[int]:
         """The cases, first those at which most mistakes end soonest: what is cheap, of that what fails, and of that the smallest.
         Where nothing cheap fails, what fails comes after a few: these leave so few mistakes that the others would take longer."""
-        smallest = sorted(actual, key=lambda i: i in failing and -1 / self._size(i))
+        smallest = sorted(observed, key=lambda i: observed[i].wrong and -1 / self._size(i))
         cheap, costly = ([i for i in smallest if self.cases[i].costly == wanted] for wanted in (False, True))
-        few = FEW if any(i in failing for i in costly) and not any(i in failing for i in cheap) else len(cheap)
-        wrong = [i for i in costly if i in failing]
-        return [*cheap[:few], *wrong, *cheap[few:], *(i for i in costly if i not in failing)]
+        wrong, right = ([i for i in costly if observed[i].wrong == wanted] for wanted in (True, False))
+        few = FEW if wrong and not any(observed[i].wrong for i in cheap) else len(cheap)
+        return [*cheap[:few], *wrong, *cheap[few:], *right]
 
     def _size(self, i: int) -> int:
         """How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine."""
         return SMALL + sum(part.array.size for part in self.inputs[i].values() if part.array is not None)
 
-    def _singles(
-        self, actual: Observations, failing: Collection[int], at: list[int], ignore_exception_text: bool = False
-    ) -> list[Ids]:
-        if sum(i in failing for i in at) < self._proofs_needed:
+    def _is_enough(self, observed: Observed, at: Sequence[int]) -> bool:
+        """Whether of these cases so many fail that a mistake may be proven."""
+        return sum(observed[i].wrong for i in at) >= self._proofs_needed
+
+    def _singles(self, observed: Observed, at: Sequence[int], ignore_exception_text: bool = False) -> list[Ids]:
+        if not self._is_enough(observed, at):
             return []
         every = ((number,) for number in range(len(self.exercise.mistakes)))
-        fitting = self._fitting(every, actual, failing, at, ignore_exception_text)
-        return list(dict.fromkeys(map(self._ids, fitting)))
+        return list(dict.fromkeys(map(self._ids, self._fitting(every, observed, at, ignore_exception_text))))
 
     def _fitting(
-        self,
-        keys: Iterable[Key],
-        actual: Observations,
-        failing: Collection[int],
-        at: list[int],
-        ignore_exception_text: bool = False,
+        self, keys: Iterable[Key], observed: Observed, at: Sequence[int], ignore_exception_text: bool = False
     ) -> Iterator[Key]:
         """Those that fit. Each is tried on the cheap cases first at which most of those before it ended: it will end there, too."""
         cheap = [*takewhile(lambda i: not self.cases[i].costly, at)]
-        tried, ended = Counter(cheap), Counter(i for i in cheap if i in failing)  # how many; a guess to begin with
+        tried, ended = Counter(cheap), Counter(i for i in cheap if observed[i].wrong)  # how many; a guess to begin with
         for key in keys:
             likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._size(i))
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
             kept = {i for i in at if len(key) == 1 and (key, i) in self._shown}
             order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)
-            end = self._end(key, actual, order, ignore_exception_text)
+            end = self._end(key, observed, order, ignore_exception_text)
             if end is None:
                 yield key
             else:
                 ended[end] += 1
                 tried.update(order[: order.index(end) + 1])
 
-    def _pairs(self, actual: Observations, failing: Collection[int], at: list[int]) -> list[Ids]:
+    def _pairs(self, observed: Observed, at: Sequence[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
-        cheap = [i for i in at if i in failing and not self.cases[i].costly]
-        if not cheap or sum(i in failing for i in at) < self._proofs_needed:
+        cheap = [i for i in at if observed[i].wrong and not self.cases[i].costly]
+        if not cheap or not self._is_enough(observed, at):
             return []
         fitting: list[Ids] = []
         enough = self._runs + self.exercise.pair_runs
@@ -190,29 +183,32 @@ class Diagnosis:
         def may_be(key: Key) -> bool:
             return len(set(ids := self._ids(key))) == 2 and ids not in fitting and self._object(key) is not None
 
-        candidates = self._candidates(actual, _telling(cheap))
+        candidates = self._candidates({i: observed[i].actual for i in _telling(cheap)})
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
-        for key in self._fitting(likely, actual, failing, at):
+        for key in self._fitting(likely, observed, at):
             fitting.append(self._ids(key))
             if len(fitting) == 2:
                 break
         return fitting
 
-    def _candidates(self, actual: Observations, failing: Iterable[int]) -> list[Key]:
+    def _candidates(self, failing: Mapping[int, Observation]) -> list[Key]:
         """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
 
-        failing: the cases by which members are chosen.
+        failing: what was observed in the cases by which members are chosen.
         """
         patches = [
             n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
         ]
         members, pools = patches, []
-        for i in failing:
-            members = [n for n in members if self._may_take_part((n,), i, actual[i])]
-            pools += self._pools(members, i, actual[i])
+        for i, actual in failing.items():
+            members = [n for n in members if self._may_take_part((n,), i, actual)]
+            pools += self._pools(members, i, actual)
             if not all(pools):
                 return []
-        shows = {n: {(i, what) for i in failing for what in self._explained((n,), i, actual[i])} for n in members}
+        shows = {
+            n: {(i, what) for i, actual in failing.items() for what in self._explained((n,), i, actual)}
+            for n in members
+        }
         changes = {n for n in members if any(self._show((n,), i).wrong for i in failing)}
         pairs = [
             pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
@@ -282,7 +278,7 @@ class Diagnosis:
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
 
-    def _end(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> int | None:
+    def _end(self, key: Key, observed: Observed, at: list[int], ignore_exception_text: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
         None where it fits.
 
@@ -291,10 +287,10 @@ class Diagnosis:
         proofs, differently_worded = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
-            mistake = self._show(key, i)
-            if self._same(i, mistake.actual, actual[i]):
+            mistake, actual = self._show(key, i), observed[i].actual
+            if self._same(i, mistake.actual, actual):
                 proofs += mistake.wrong
-            elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual[i]):
+            elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual):
                 differently_worded += 1
             else:
                 return i

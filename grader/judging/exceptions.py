@@ -7,7 +7,7 @@ beyond the exception's own meaning is tested: against the shapes at hand in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.source.slips import Slip
@@ -71,6 +71,12 @@ class _Error:
             for slip in self.slips
         )
 
+    def calls_dot(self) -> bool:
+        return any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in self.slips)
+
+    def has_single_number(self) -> bool:
+        return () in self.arrays.values()
+
     def picks_rows(self) -> bool:
         """Whether the only index is an array of whole numbers, other than into an identity matrix."""
         shapes = self.failure.shapes
@@ -79,182 +85,173 @@ class _Error:
         return "eye" not in self.failure.line and any(name in whole for name in indices)
 
 
-# --- the rules: of each function the first that fits counts --------------------------------------
+# --- the rules -----------------------------------------------------------------------------------
 
-
-def _of_products(error: _Error) -> str:
-    """A product or a sum of arrays whose shapes do not go together."""
-    if error.says(rf"{_NO_PRODUCT}|{_NO_BROADCAST}") and error.transposes_batch():
-        return (
+_ONE_LETTER = "In einsum one letter stands for one length: the same letter names axes of different lengths here."
+_NO_AXES = "An array of shape () is a single number and has no axes: the input may come as one."
+_NEW_TENSOR = "A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`."
+_ALWAYS = ""
+# By what the exception says: a sentence, or several, each by what else has to hold, which is something that the learner's line
+# has, or a question. The first that fits counts.
+_ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
+    # A product or a sum of arrays whose shapes do not go together.
+    rf"{_NO_PRODUCT}|{_NO_BROADCAST}": {
+        _Error.transposes_batch: (
             "With a batch in front, only the last two axes are exchanged: `x.swapaxes(-1, -2)`, or `x.mT` in torch. `x.T` turns all "
             "axes round, and torch's `x.transpose(0, 1)` exchanges the first two."
         )
-    if error.says(_NO_PRODUCT):
-        if error.fits_transposed():
-            return "`A @ B` needs A's last axis to be as long as B's second-to-last; here it is if B is transposed."
-        return "`A @ B` needs A's last axis to be as long as B's second-to-last: compare both with the shapes on that line."
-    remapped = error.says(r"remapped shapes")
-    if error.says(r"einsum\(\)|does not broadcast with previously seen") or remapped and error.line_has("einsum"):
-        return "In einsum one letter stands for one length: the same letter names axes of different lengths here."
-    if remapped:
-        if any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in error.slips):
-            return "`np.dot` multiplies each matrix of one batch with each of the other; `@` takes them in pairs."
-        return "`A @ B` multiplies along the last two axes. The axes in front of them, such as the batch, must be equal or 1."
-    if error.says(_NO_BROADCAST):
-        if error.was_reduced():
-            return "A sum or a maximum goes with its rows only if it keeps its axis: `keepdims=True` (torch: `keepdim=True`)."
-        return "Shapes are matched from the right: two lengths go together if they are equal or one of them is 1."
-    return ""
-
-
-def _of_tensors(error: _Error) -> str:
-    """What torch refuses: layers, gradients, changes in place, views and dtypes; NumPy's whole numbers, too."""
-    if error.says(r"probability tensor contains"):
-        return "`torch.multinomial` draws from probabilities: none negative, infinite or NaN. To turn logits into them, take a softmax."
-    if error.says(r"Module\.__init__\(\) call"):
-        return "The `__init__` of an nn.Module begins with `super().__init__()`."
-    if error.says(r"cannot assign .* as parameter"):
-        return "A module's parameter takes an `nn.Parameter`. To fill the one that is there, `copy_` the numbers under `torch.no_grad()`."
-    if error.says(r"leaf Variable that requires grad"):
-        if error.line_has("inplace=True"):
-            return "`inplace=True` overwrites a tensor whose gradient is recorded, which torch refuses: leave it out."
-        of_weights = " Only an optimizer's step changes weights in place, under `torch.no_grad()`."
-        also = of_weights if error.line_has(r"weight|bias|param|\.grad\b") else ""
-        return f"A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`.{also}"
-    if error.says(_OVERWRITTEN):
-        return (
-            "The backward pass still needs a tensor that was changed in place, by `+=`, `x[…] = …` or a method such as `add_`: make a"
-            " new one, `x = x + y`."
-        )
-    if error.says(r"view size is not compatible"):
-        if error.line_has("head"):
-            return (
-                "`view` moves nothing in memory. Split the last axis first, (B, T, num_heads, d_head), then transpose; after a "
-                "transpose `reshape` makes the copy that is needed."
-            )
-        return (
+    },
+    _NO_PRODUCT: {
+        _Error.fits_transposed: "`A @ B` needs A's last axis to be as long as B's second-to-last; here it is if B is transposed.",
+        _ALWAYS: "`A @ B` needs A's last axis to be as long as B's second-to-last: compare both with the shapes on that line.",
+    },
+    r"einsum\(\)|does not broadcast with previously seen": _ONE_LETTER,
+    r"remapped shapes": {
+        "einsum": _ONE_LETTER,
+        _Error.calls_dot: "`np.dot` multiplies each matrix of one batch with each of the other; `@` takes them in pairs.",
+        _ALWAYS: "`A @ B` multiplies along the last two axes. The axes in front of them, such as the batch, must be equal or 1.",
+    },
+    _NO_BROADCAST: {
+        _Error.was_reduced: "A sum or a maximum goes with its rows only if it keeps its axis: `keepdims=True` (torch: `keepdim=True`).",
+        _ALWAYS: "Shapes are matched from the right: two lengths go together if they are equal or one of them is 1.",
+    },
+    # What torch refuses: layers, gradients, changes in place, views and dtypes; NumPy's whole numbers, too.
+    r"probability tensor contains": (
+        "`torch.multinomial` draws from probabilities: none negative, infinite or NaN. To turn logits into them, take a softmax."
+    ),
+    r"Module\.__init__\(\) call": "The `__init__` of an nn.Module begins with `super().__init__()`.",
+    r"cannot assign .* as parameter": (
+        "A module's parameter takes an `nn.Parameter`. To fill the one that is there, `copy_` the numbers under `torch.no_grad()`."
+    ),
+    r"leaf Variable that requires grad": {
+        "inplace=True": "`inplace=True` overwrites a tensor whose gradient is recorded, which torch refuses: leave it out.",
+        r"weight|bias|param|\.grad\b": f"{_NEW_TENSOR} Only an optimizer's step changes weights in place, under `torch.no_grad()`.",
+        _ALWAYS: _NEW_TENSOR,
+    },
+    _OVERWRITTEN: (
+        "The backward pass still needs a tensor that was changed in place, by `+=`, `x[…] = …` or a method such as `add_`: make a"
+        " new one, `x = x + y`."
+    ),
+    r"view size is not compatible": {
+        "head": (
+            "`view` moves nothing in memory. Split the last axis first, (B, T, num_heads, d_head), then transpose; after a "
+            "transpose `reshape` makes the copy that is needed."
+        ),
+        _ALWAYS: (
             "`view` moves nothing in memory, and after a transpose or a cut such as `x[:, :-1]` the numbers don't lie next to each "
             "other: `reshape` makes the copy that is needed."
-        )
-    if error.says(r"is invalid for input of size|cannot reshape array"):
-        return "The lengths of the new shape must multiply to the number of entries: check which of them is wrong."
-    if error.says(r"expected scalar type|same dtype|expected .* to have the same dtype"):
-        return (
-            "Two precisions meet: give a tensor that you make the dtype of the input, `dtype=x.dtype`, and convert none to a fixed one, "
-            "as `.float()` does."
-        )
-    if error.says(r"numpy\(\) on Tensor that requires grad"):
-        return "`detach()` gives the numbers without the graph."
-    if error.says(r"ScalarType BFloat16"):
-        return "NumPy has no bfloat16: `float()` first."
-    if error.says(r"Cannot cast ufunc|result type .* can't be cast"):
-        if error.line_has(r"\] *[-+*/]="):
-            return "`x[…] += y` writes into x, which keeps whole numbers here: collect a result in floats, such as `np.zeros(shape)`."
-        if error.line_has(r"[-+*/]=|\w_\("):
-            return "`x -= y` and `x /= y` write into x, here into whole numbers: make a new array, `x = x / y`."
-        return (
+        ),
+    },
+    r"is invalid for input of size|cannot reshape array": (
+        "The lengths of the new shape must multiply to the number of entries: check which of them is wrong."
+    ),
+    r"expected scalar type|same dtype|expected .* to have the same dtype": (
+        "Two precisions meet: give a tensor that you make the dtype of the input, `dtype=x.dtype`, and convert none to a fixed one, "
+        "as `.float()` does."
+    ),
+    r"numpy\(\) on Tensor that requires grad": "`detach()` gives the numbers without the graph.",
+    r"ScalarType BFloat16": "NumPy has no bfloat16: `float()` first.",
+    r"Cannot cast ufunc|result type .* can't be cast": {
+        r"\] *[-+*/]=": "`x[…] += y` writes into x, which keeps whole numbers here: collect a result in floats, such as `np.zeros(shape)`.",
+        r"[-+*/]=|\w_\(": "`x -= y` and `x /= y` write into x, here into whole numbers: make a new array, `x = x / y`.",
+        _ALWAYS: (
             "What has fractions cannot be written into an array of whole numbers, or of True and False: make that an array of floats "
             "(`dtype=float`)."
-        )
-    return ""
-
-
-def _of_indices(error: _Error) -> str:
-    """Numbers out of range, axes and indices."""
-    if error.says(r"math range error"):
-        return "`math.exp` overflows above 709.78: a softmax first subtracts the largest score of the row."
-    if error.says(r"^ZeroDivisionError"):
-        return "The divisor is 0. A sum of `math.exp` becomes 0 where every exponent is below about −745."
-    beyond = error.says(r"^IndexError: tuple index out of range")
-    if (
-        error.says(r"array is 0-dimensional|tensor of dimension 0|0-dim tensor")
-        or beyond
-        and () in error.arrays.values()
-    ):
-        return "An array of shape () is a single number and has no axes: the input may come as one."
-    if error.says(r"AxisError|Dimension out of range|axis .* is out of bounds|too many indices"):
-        return "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
-    if beyond and error.line_has(r"shape"):
-        return "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last."
-    if error.says(r"^IndexError: list assignment index"):
-        return "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one."
-    if error.says(r"^IndexError: (list|tuple|string) index"):
-        return "A list of n entries has the indices 0 to n − 1: compare the index, or the loop's end, with its length."
-    if error.says(r"^IndexError: Target .* is out of bounds"):
-        return (
-            "`F.cross_entropy` takes the logits' second axis for the classes, and targets below their number: logits (B, T, V) first "
-            "become (B · T, V)."
-        )
-    if error.says(r"^IndexError: index out of range in self"):
-        return "An embedding of n rows takes the ids 0 to n − 1: compare its size with the ids, or positions, that it is asked for."
-    if error.says(r"^IndexError.*out of (bounds|range)"):
-        if error.picks_rows():
-            return (
-                "An array as the only index picks whole rows. One entry of each row needs two indices: `x[np.arange(n), columns]` "
-                "(torch: `torch.arange`)."
-            )
-        return "An axis of length n has the indices 0 to n − 1: compare the index, or the loop's end, with the shapes."
-    return ""
-
-
-def _of_calls(error: _Error) -> str:
-    """Values of the wrong kind or number, arguments and names."""
-    if error.says(r"values to unpack"):
-        return "The left side has more or fewer names than the right side has values: compare with the shapes."
-    if error.says(r"No space left on device"):
-        return (
-            "The disk is full. While a notebook is graded, its folder holds 256 MiB and 20,000 files: write less, or remove what is "
-            "no longer needed."
-        )
-    if error.says(r"NoneType"):
-        return "Something here is None: the result of a function without `return`, perhaps, or an argument that was left out."
-    if error.says(r"truth value of an array|Boolean value of Tensor"):
-        if error.slip("compares"):
-            return (
-                "Python's own `max`, `min` and `sorted` ask whether one array is larger than another, and there are many answers; "
-                "compare numbers, with `key=…`, or use the array's own `.max()`."
-            )
-        if error.slip("condition"):
-            return "`if` needs one True or False. Ask `mask is None`, or use `.any()` or `.all()` on the array."
-        return "One True or False is needed here, and an array holds many: ask whether `.any()` or `.all()` of them are true."
-    if error.says(r"(length-1|0-dimensional) arrays can be converted|one element tensors can be converted"):
-        if error.line_has(r"torch\.(tensor|Tensor|as_tensor|FloatTensor|DoubleTensor)\("):
-            return "`torch.tensor` takes numbers, here it is given tensors: `torch.stack(rows)` makes one tensor of a list of tensors."
-        if error.line_has(r"\bmath\."):
-            return "The functions of `math` take one number; NumPy's and torch's take a whole array."
-        return (
+        ),
+    },
+    # Numbers out of range, axes and indices.
+    r"math range error": "`math.exp` overflows above 709.78: a softmax first subtracts the largest score of the row.",
+    r"^ZeroDivisionError": "The divisor is 0. A sum of `math.exp` becomes 0 where every exponent is below about −745.",
+    r"array is 0-dimensional|tensor of dimension 0|0-dim tensor": _NO_AXES,
+    r"AxisError|Dimension out of range|axis .* is out of bounds|too many indices": (
+        "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
+    ),
+    r"^IndexError: tuple index out of range": {
+        _Error.has_single_number: _NO_AXES,
+        "shape": "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last.",
+    },
+    r"^IndexError: list assignment index": "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one.",
+    r"^IndexError: (list|tuple|string) index": (
+        "A list of n entries has the indices 0 to n − 1: compare the index, or the loop's end, with its length."
+    ),
+    r"^IndexError: Target .* is out of bounds": (
+        "`F.cross_entropy` takes the logits' second axis for the classes, and targets below their number: logits (B, T, V) first "
+        "become (B · T, V)."
+    ),
+    r"^IndexError: index out of range in self": (
+        "An embedding of n rows takes the ids 0 to n − 1: compare its size with the ids, or positions, that it is asked for."
+    ),
+    r"^IndexError.*out of (bounds|range)": {
+        _Error.picks_rows: (
+            "An array as the only index picks whole rows. One entry of each row needs two indices: `x[np.arange(n), columns]` "
+            "(torch: `torch.arange`)."
+        ),
+        _ALWAYS: "An axis of length n has the indices 0 to n − 1: compare the index, or the loop's end, with the shapes.",
+    },
+    # Values of the wrong kind or number, arguments and names.
+    r"values to unpack": "The left side has more or fewer names than the right side has values: compare with the shapes.",
+    r"No space left on device": (
+        "The disk is full. While a notebook is graded, its folder holds 256 MiB and 20,000 files: write less, or remove what is "
+        "no longer needed."
+    ),
+    r"NoneType": "Something here is None: the result of a function without `return`, perhaps, or an argument that was left out.",
+    r"truth value of an array|Boolean value of Tensor": {
+        lambda error: error.slip("compares"): (
+            "Python's own `max`, `min` and `sorted` ask whether one array is larger than another, and there are many answers; "
+            "compare numbers, with `key=…`, or use the array's own `.max()`."
+        ),
+        lambda error: error.slip("condition"): (
+            "`if` needs one True or False. Ask `mask is None`, or use `.any()` or `.all()` on the array."
+        ),
+        _ALWAYS: "One True or False is needed here, and an array holds many: ask whether `.any()` or `.all()` of them are true.",
+    },
+    r"(length-1|0-dimensional) arrays can be converted|one element tensors can be converted": {
+        r"torch\.(tensor|Tensor|as_tensor|FloatTensor|DoubleTensor)\(": (
+            "`torch.tensor` takes numbers, here it is given tensors: `torch.stack(rows)` makes one tensor of a list of tensors."
+        ),
+        r"\bmath\.": "The functions of `math` take one number; NumPy's and torch's take a whole array.",
+        _ALWAYS: (
             "One number is needed here, and an array holds several. `float` and the functions of `math` take one number; NumPy's and "
             "torch's functions take a whole array."
-        )
-    if error.says(r"must be Tensor, not (float|int)\b"):
-        return "torch's functions take tensors, and here one is given a number of Python's, for which there are `math.sqrt` and its like."
-    if error.says(r"unexpected keyword argument '(dim|keepdim)'") and error.line_has(r"\b(keep)?dim *="):
-        return "In NumPy it is `axis=` and `keepdims=`; `dim=` and `keepdim=` are torch's."
-    if error.says(
-        r"unexpected keyword argument '(axis|keepdims)'|invalid combination of arguments.*\b(axis|keepdims)="
-    ) and error.line_has(r"\b(axis|keepdims) *="):
-        return "In torch it is `dim=` and `keepdim=`; `axis=` and `keepdims=` are NumPy's."
-    if error.says(r"required positional argument|unexpected keyword argument|positional arguments? but"):
-        if error.failure.kind == "exception" and bool(error.failure.line):
-            return (
-                "What this line calls takes other arguments: compare them with its parameters, which of them have defaults, and "
-                "`self` in a method of your own."
-            )
-        return "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method."
-    if error.says(r"^ModuleNotFoundError"):
-        return "Grading reads the notebook alone: the code of a file of your own has to stand in a cell. A library has to be installed."
-    if error.says(r"^FileNotFoundError"):
-        return "Grading reads the notebook alone: a file beside it is not there. What you need of it has to stand in a cell."
-    if error.says(r"^RecursionError"):
-        return (
-            "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns "
-            "without another call."
-        )
-    if error.says(r"^NameError|^UnboundLocalError"):
-        return (
-            "Cells run once, from top to bottom: is the name bound above, in a cell that comes to its end, spelled this way, and not only "
-            "inside another function?"
-        )
+        ),
+    },
+    r"must be Tensor, not (float|int)\b": (
+        "torch's functions take tensors, and here one is given a number of Python's, for which there are `math.sqrt` and its like."
+    ),
+    r"unexpected keyword argument '(dim|keepdim)'": {
+        r"\b(keep)?dim *=": "In NumPy it is `axis=` and `keepdims=`; `dim=` and `keepdim=` are torch's."
+    },
+    r"unexpected keyword argument '(axis|keepdims)'|invalid combination of arguments.*\b(axis|keepdims)=": {
+        r"\b(axis|keepdims) *=": "In torch it is `dim=` and `keepdim=`; `axis=` and `keepdims=` are NumPy's."
+    },
+    r"required positional argument|unexpected keyword argument|positional arguments? but": {
+        lambda error: error.failure.kind == "exception" and bool(error.failure.line): (
+            "What this line calls takes other arguments: compare them with its parameters, which of them have defaults, and "
+            "`self` in a method of your own."
+        ),
+        _ALWAYS: "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method.",
+    },
+    r"^ModuleNotFoundError": (
+        "Grading reads the notebook alone: the code of a file of your own has to stand in a cell. A library has to be installed."
+    ),
+    r"^FileNotFoundError": "Grading reads the notebook alone: a file beside it is not there. What you need of it has to stand in a cell.",
+    r"^RecursionError": (
+        "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns "
+        "without another call."
+    ),
+    r"^NameError|^UnboundLocalError": (
+        "Cells run once, from top to bottom: is the name bound above, in a cell that comes to its end, spelled this way, and not only "
+        "inside another function?"
+    ),
+}
+
+
+def _advice(error: _Error) -> str:
+    for pattern, advice in _ADVICE.items():
+        if error.says(pattern):
+            for also, sentence in ({_ALWAYS: advice} if isinstance(advice, str) else advice).items():
+                if also(error) if callable(also) else error.line_has(also):
+                    return sentence
     return ""
 
 
@@ -299,11 +296,4 @@ def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
         return "Look for an array that is far larger than the inputs, or a list that keeps growing."
     if failure.kind not in ("exception", "call"):
         return ""
-    error = _Error(failure, slips)
-    return (
-        another_meaning(failure, slips)
-        or _of_products(error)
-        or _of_tensors(error)
-        or _of_indices(error)
-        or _of_calls(error)
-    )
+    return another_meaning(failure, slips) or _advice(_Error(failure, slips))

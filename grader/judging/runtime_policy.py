@@ -36,7 +36,7 @@ def forbidden_operation(forbids: tuple[str, ...], case: Case, observation: Obser
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
                 name = "a library's operator" if call == "torch" else f"`{call}`"
-                return Offence(f"While it ran, {name} was called: {WORDS[group]}.", name=call)
+                return Offence(f"While it ran, {name} was called: {WORDS[group]}.")
     return _table(case, observation) if "table" in forbids else None
 
 

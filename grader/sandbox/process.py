@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,19 @@ START_S = 120.0  # for an interpreter to come up and import torch on a busy mach
 TICK_S = 0.1  # between two looks at what a worker uses
 BRIEF_S = 0.002  # an answer that comes within this has left nothing worth a look of its own
 STRETCH = 3  # a time limit is so many times as long at most, however busy the machine is
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a fresh interpreter runs.
+
+    torch: whether it imports torch first. probes: the texts of the course's probes, by module.
+    path: of its file, by default worker/start.py.
+    """
+
+    torch: bool = False
+    probes: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
 
 
 class WorkerLost(Exception):
@@ -199,13 +213,11 @@ class Worker:
 
 
 class SpawnedWorker(Worker):
-    """A fresh interpreter of its own: slower, and safe on every system. program: what it runs."""
+    """A fresh interpreter of its own: slower, and safe on every system."""
 
-    def __init__(
-        self, role: str, arguments: list[str], folder: str, memory_bytes: int, program: Path | None = None
-    ) -> None:
+    def __init__(self, program: Program, folder: str, memory_bytes: int) -> None:
         channel, its_channel = socket.socketpair()
-        self._process = start_interpreter(role, its_channel, arguments, folder, program)
+        self._process = start_interpreter("worker", program, its_channel, folder)
         super().__init__(channel, memory_bytes, self._process.pid)
         self._mark = folder  # by which to find what it has left behind
 
@@ -226,29 +238,16 @@ class SpawnedWorker(Worker):
             self._mark = ""
 
 
-def spawn(folder: str, torch: bool, memory_bytes: int, probes: Mapping[str, str]) -> SpawnedWorker:
-    """A worker in a fresh interpreter."""
-    arguments = [str(os.getpid()), "torch" if torch else "plain", write_probes(folder, probes)]
-    return SpawnedWorker("worker", arguments, folder, memory_bytes)
-
-
-def write_probes(folder: str, probes: Mapping[str, str]) -> str:
-    """The file from which an interpreter that starts takes the course's probes, and which it then removes."""
-    path = os.path.join(folder, "probes.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(dict(probes), file)
-    return path
-
-
-def start_interpreter(
-    role: str, channel: socket.socket, arguments: list[str], folder: str, program: Path | None = None
-) -> subprocess.Popen[bytes]:
-    """Starts `program ROLE FD ARGUMENTS…`, by default worker/start.py, with this end of a channel, which is closed here."""
+def start_interpreter(role: str, program: Program, channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
+    """Starts `PATH ROLE FD PARENT torch|plain FOLDER` with this end of a channel, which is closed here; probes.json in the folder has
+    the probes."""
+    Path(folder, "probes.json").write_text(json.dumps(dict(program.probes)), "utf-8")
+    arguments = [str(os.getpid()), "torch" if program.torch else "plain", folder]
     windows = sys.platform == "win32"
     handle = "share" if windows else str(channel.fileno())
     with channel, open(os.path.join(folder, "errors.txt"), "wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(program or START), role, handle, *arguments],
+            [sys.executable, "-I", "-B", str(program.path or START), role, handle, *arguments],
             env=_environment(folder),
             cwd=folder,
             pass_fds=() if windows else (channel.fileno(),),

@@ -12,10 +12,11 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost
+from grader.sandbox.process import Program, SandboxError, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from grader.source.slips import Slip
     from grader.submission.plan import SourceFindings
 
-PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
+PROGRAM = Program(path=Path(__file__).resolve().parents[1] / "submission" / "reading_process.py")
 FORKS = sys.platform == "linux"
 CPU_S = 10  # of the processor, for one question; a solved lesson takes a twentieth of a second
 WALL_S = 30.0  # for one question, on a machine that does other things, too
@@ -47,7 +48,7 @@ class Reader(LocalReader):
 
     def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._forker = Forker(torch=False, program=PROGRAM) if FORKS else None
+        self._forker = Forker(PROGRAM) if FORKS else None
         self._process: Worker | None = None
         self._patience = patience
         self._left_s = LEARNER_S * patience
@@ -176,7 +177,7 @@ class Reader(LocalReader):
         if self._forker is not None:
             process: Worker = self._forker.fork(MEMORY_BYTES)
         else:
-            process = SpawnedWorker("alone", [], self._folder, MEMORY_BYTES, PROGRAM)
+            process = SpawnedWorker(PROGRAM, self._folder, MEMORY_BYTES)
         process.guard()
         return process
 
@@ -185,18 +186,12 @@ class RemoteSources:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:
-        self._reader, self._cells, self._rules, self._given = reader, cells, rules, given
-        self._findings: dict[str, SourceFindings] | None = None
+        self._findings = cache(lambda: reader.sources(cells, rules, given))
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""
-        return self._of(name)[0]
+        return self._findings()[name][0]
 
     def slips(self, name: str) -> tuple[Slip, ...]:
         """What beginners let slip, of the definition of that name."""
-        return self._of(name)[1]
-
-    def _of(self, name: str) -> SourceFindings:
-        if self._findings is None:
-            self._findings = self._reader.sources(self._cells, self._rules, self._given)
-        return self._findings[name]
+        return self._findings()[name][1]

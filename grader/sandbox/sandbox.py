@@ -30,13 +30,13 @@ import contextlib
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
 from grader.sandbox import isolation, usage
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
-from grader.sandbox.process import Worker, WorkerLost, spawn
+from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Budget, Session
@@ -107,7 +107,7 @@ class Sandbox:
         reader: Reader | None = None,
         probes: Mapping[str, str] | None = None,
     ) -> None:
-        self._probes = probes or {}
+        self._program = Program(torch, probes or {})
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation, self.lacking = "process", "walls"
@@ -116,14 +116,13 @@ class Sandbox:
         self._wants_quota = quota and walls
         self._walls = walls
         self._require = require
-        self._torch = torch
         self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
         self._forker: Forker | None = None  # where workers are forked
         self._given_reader = reader
         self._own_reader: Reader | None = None
         self._session: Session | None = None
         if fork or (fork is None and sys.platform == "linux"):
-            self._forker = Forker(torch, self._shared_zygote, self._probes)
+            self._forker = Forker(self._program, self._shared_zygote)
 
     def __enter__(self) -> Sandbox:
         return self
@@ -161,16 +160,16 @@ class Sandbox:
 
     def need_torch(self) -> None:
         """From now on workers have torch imported."""
-        if self._torch:
+        if self._program.torch:
             return
-        self._torch = True
+        self._program = replace(self._program, torch=True)
         if self._shared_zygote is not None and self._shared_zygote.torch:
             return  # its workers have had it from the start
         if self._session is not None:
             self._session.close()  # its worker has no torch
         if self._forker is not None:
             self._forker.close()
-            self._forker = Forker(torch=True, probes=self._probes)
+            self._forker = Forker(self._program)
 
     def candidates(self, plan: Plan, sources: RemoteSources | None = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run in a fresh worker when the first of them is asked.
@@ -203,7 +202,7 @@ class Sandbox:
                 if self._forker is not None:
                     worker: Worker = self._forker.fork(self.memory_bytes)
                 else:
-                    worker = spawn(folder, self._torch, self.memory_bytes, self._probes)
+                    worker = SpawnedWorker(self._program, folder, self.memory_bytes)
                 failed.callback(worker.close)
                 worker.folder = folder
                 begin = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
 from grader.sandbox.isolation import SandboxError
@@ -87,21 +87,17 @@ def _observe_request(name: str, cases: tuple[Case, ...]) -> protocol.Body:
     return protocol.body({"do": "observe", "name": name, "cases": experiments})
 
 
-class Answer(NamedTuple):
-    """What a worker says to one case. observation: None where it asks to be replaced by a fresh one."""
+def _read(body: protocol.Body) -> tuple[Observation | None, bool]:
+    """What a worker says to one case, None where it asks to be replaced by a fresh one; and whether much has been printed.
 
-    observation: Observation | None
-    printed_much: bool
-
-
-def _read(body: protocol.Body) -> Answer:
-    """Raises: WireError, KeyError, TypeError and ValueError for whatever is not exactly an answer."""
+    Raises: WireError, KeyError, TypeError and ValueError for whatever is not exactly an answer.
+    """
     reply = protocol.unpack(body)
     printed_much = reply.get("printed_much") is True
     if reply.get("stale") is True:
-        return Answer(None, printed_much)
+        return None, printed_much
     digest = blake2b(b"%d %b%b" % (len(body.text), body.text, body.blob), digest_size=32).digest()
-    return Answer(replace(protocol.observation_from_message(reply["observation"]), digest=digest), printed_much)
+    return replace(protocol.observation_from_message(reply["observation"]), digest=digest), printed_much
 
 
 _read_cached = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
@@ -199,10 +195,10 @@ class Session:
                 if shown > MAX_SHOWN_BYTES:
                     raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
                 with self._valid():
-                    answer = _read_cached(body) if small else _read(body)
-                self._printed_much |= answer.printed_much
-                if answer.observation is not None:
-                    observations.append(answer.observation)
+                    observation, printed_much = _read_cached(body) if small else _read(body)
+                self._printed_much |= printed_much
+                if observation is not None:
+                    observations.append(observation)
                 elif observations:
                     raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
                 else:

@@ -86,18 +86,14 @@ def _sum(measure: Callable[[psutil.Process], int], pids: Sequence[int]) -> int:
 
 def _memory(pids: Sequence[int], enough: int) -> int:
     """Bytes in use by these processes. Where that is more than enough, pages shared by several are divided among them (Linux)."""
-    whole = _sum(_resident, pids)
+    whole = _sum(lambda process: process.memory_info().rss, pids)
     return whole if whole <= enough else _sum(_share, pids)
-
-
-def _resident(process: psutil.Process) -> int:
-    return process.memory_info().rss
 
 
 def _share(process: psutil.Process) -> int:
     with contextlib.suppress(psutil.Error, AttributeError):
         return process.memory_full_info().pss
-    return _resident(process)
+    return process.memory_info().rss
 
 
 def _mounted_bytes(pids: Sequence[int], folder: str) -> int:

@@ -8,22 +8,20 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from grader.sandbox import usage
 from grader.sandbox.process import (
     START_S,
+    Program,
     SandboxError,
     Worker,
     end_marked,
     end_tree,
     last_output,
     start_interpreter,
-    write_probes,
 )
 from grader.sandbox.scratch import new_folder, remove_folder
 
@@ -31,17 +29,10 @@ from grader.sandbox.scratch import new_folder, remove_folder
 class ForkedWorker(Worker):
     """Forked by a parent, which ends it with all that it started, and reports its end on `control`."""
 
-    def __init__(
-        self,
-        forker: Forker,
-        parent: psutil.Process,
-        control: socket.socket,
-        channel: socket.socket,
-        pid: int,
-        memory_bytes: int,
-    ) -> None:
+    def __init__(self, forker: Forker, channel: socket.socket, pid: int, memory_bytes: int) -> None:
         super().__init__(channel, memory_bytes, pid)
-        self._forker, self._parent, self._control = forker, parent, control
+        assert forker.parent is not None and forker.control is not None
+        self._forker, self._parent, self._control = forker, forker.parent, forker.control  # it may have others later
         self._ended = False
 
     def _has_ended(self) -> bool:
@@ -94,22 +85,13 @@ class Zygote:
     """A fresh interpreter, which imports while the caller goes on.
 
     folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
-    program: what it runs, by default worker/warm.py.
     """
 
-    def __init__(
-        self,
-        torch: bool,
-        folder: str | None = None,
-        probes: Mapping[str, str] | None = None,
-        program: Path | None = None,
-    ) -> None:
+    def __init__(self, program: Program, folder: str | None = None) -> None:
         folder = folder or new_folder()
         control, its_control = control_pair()
-        self.channel = ZygoteChannel(control, torch, folder)
-        libraries = "torch" if torch else "plain"
-        arguments = [libraries, folder] if program else [libraries, folder, write_probes(folder, probes or {})]
-        self._popen = start_interpreter("warm", its_control, arguments, folder, program)
+        self.channel = ZygoteChannel(control, program.torch, folder)
+        self._popen = start_interpreter("warm", program, its_control, folder)
         self.process = psutil.Process(self._popen.pid)
 
     @property
@@ -136,30 +118,25 @@ class Forker:
     """Where workers are forked, one at a time: by a zygote of one's own, or by a supervisor that is forked from a shared one.
 
     What has ended is begun anew; once a shared zygote has ended, one's own takes its place.
+
+    control: the channel to what forks; parent: that process, once it has forked.
     """
 
-    def __init__(
-        self,
-        torch: bool,
-        shared: ZygoteChannel | None = None,
-        probes: Mapping[str, str] | None = None,
-        program: Path | None = None,
-    ) -> None:
-        self._torch, self._probes, self._program = torch, probes, program
-        self._shared = shared
-        self.zygote = None if shared else Zygote(torch, probes=probes, program=program)
-        self._control = self.zygote.channel.control if self.zygote else None
-        self._parent: psutil.Process | None = None
+    def __init__(self, program: Program, shared: ZygoteChannel | None = None) -> None:
+        self._program, self._shared = program, shared
+        self.zygote = None if shared else Zygote(program)
+        self.control = self.zygote.channel.control if self.zygote else None
+        self.parent: psutil.Process | None = None
 
     def fork(self, memory_bytes: int) -> ForkedWorker:
         """A new worker, once the libraries have been imported. Raises SandboxError where none can be had."""
-        if self._parent is not None:
+        if self.parent is not None:
             with contextlib.suppress(SandboxError):  # it has ended since
                 return self._fork(memory_bytes)
         return self._fork(memory_bytes)
 
     def _fork(self, memory_bytes: int) -> ForkedWorker:
-        control = self._control or self._begin()
+        control = self.control or self._begin()
         channel, its_channel = socket.socketpair()
         with its_channel, contextlib.suppress(OSError):
             socket.send_fds(control, [b"fork"], [its_channel.fileno()])
@@ -171,36 +148,36 @@ class Forker:
             self.close()
             raise SandboxError(f"no worker could be started: {problem}")
         parent, pid = map(int, answer.split()[1:])
-        if self._parent is None:
-            self._parent = psutil.Process(parent)
-        return ForkedWorker(self, self._parent, control, channel, pid, memory_bytes)
+        if self.parent is None:
+            self.parent = psutil.Process(parent)
+        return ForkedWorker(self, channel, pid, memory_bytes)
 
     def _begin(self) -> socket.socket:
         if self._shared is not None:
-            self._control, its_control = control_pair()
+            self.control, its_control = control_pair()
             with its_control:
                 try:
                     socket.send_fds(self._shared.control, [b"supervisor"], [its_control.fileno()])
-                    return self._control
+                    return self.control
                 except OSError:  # that zygote has ended
                     self._shared = None
-                    self._control.close()
-        self.zygote = Zygote(self._torch, probes=self._probes, program=self._program)
-        self._control = self.zygote.channel.control
-        return self._control
+                    self.control.close()
+        self.zygote = Zygote(self._program)
+        self.control = self.zygote.channel.control
+        return self.control
 
     def close(self) -> None:
         """Ends the worker and all that this started, then what has forked it. May be called again."""
         if self.zygote is not None:
             self.zygote.close()
-        elif self._control is not None:
-            hang_up(self._control)
-            if self._parent is not None:
+        elif self.control is not None:
+            hang_up(self.control)
+            if self.parent is not None:
                 with contextlib.suppress(psutil.Error):
-                    self._parent.wait(5.0)
+                    self.parent.wait(5.0)
                 with contextlib.suppress(psutil.Error):
-                    end_tree([self._parent, *self._parent.children(recursive=True)], self._parent.pid)
-        self.zygote = self._control = self._parent = None
+                    end_tree([self.parent, *self.parent.children(recursive=True)], self.parent.pid)
+        self.zygote = self.control = self.parent = None
 
 
 def control_pair() -> tuple[socket.socket, socket.socket]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from grader.source.dependencies import TooMuch
@@ -70,6 +70,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
+_LOOKED_UP = "looked up by a name put together at run time"
 TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
 
 
@@ -102,17 +103,16 @@ class Sources:
                 f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
                 "and restart the kernel where it has run.",
                 line,
-                way,
             )
         for mention in mentions:
             is_own = mention.last in reading.members
             may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
-            first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
-            if first is None and "einsum_products" in requires:
-                first = _other_product(mention, may_be_library)
-            if first:
-                line = reading.line_of_use(name, mention)
-                return replace(first, sentence=first.sentence + _place(mention, name), line=line or first.line)
+            sentence = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
+            if not sentence and "einsum_products" in requires:
+                sentence = _other_product(mention, may_be_library)
+            if sentence:
+                line = reading.line_of_use(name, mention) or mention.statement.line(mention.node)
+                return Offence(sentence + _place(mention, name), line)
         return None
 
     def slips(self, name: str, exercises: Collection[str] = ()) -> tuple[Slip, ...]:
@@ -122,11 +122,10 @@ class Sources:
 
 @dataclass(frozen=True)
 class Offence:
-    """Something forbidden or missing. name: what it is called in the code; line: the learner's own line."""
+    """Something forbidden or missing. line: the learner's own line."""
 
     sentence: str
     line: str = ""
-    name: str = ""
 
 
 def _place(mention: Mention, name: str) -> str:
@@ -146,12 +145,11 @@ def reading_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) 
     return NotebookReading(cells, given)
 
 
-def _at(mention: Mention, sentence: str, name: str) -> Offence:
-    return Offence(sentence, mention.statement.line(mention.node), name)
+def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> str:
+    """What is said of it; '' where it is allowed.
 
-
-def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> Offence | None:
-    """may_be_library: False for what is the learner's own, or a value's method that is called like one of theirs."""
+    may_be_library: False for what is the learner's own, or a value's method that is called like one of theirs.
+    """
     called, last = mention.called, mention.last
     base = called.rpartition(".")[0]
     top = called.partition(".")[0]
@@ -159,44 +157,40 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool)
         if group == TAMPERING:  # which is read of the whole notebook
             continue
         if may_be_library and last in NAMES.get(group, ()):
-            return _at(mention, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
+            return f"`{called.lstrip('?.')}` is {WORDS[group]}."
         if mention.origin != "library":
             continue
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
         if group == "torch" and top in TENSOR_LIBRARIES and not asks:
-            return _at(mention, f"`{called}` belongs to {WORDS[group]}.", called)
+            return f"`{called}` belongs to {WORDS[group]}."
         if group == "table" and top == "numpy" and last in NUMPY_ARRAYS:
-            return _at(mention, f"`{called}` makes an array: {WORDS[group]}.", called)
+            return f"`{called}` makes an array: {WORDS[group]}."
         if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN:
-            return _at(mention, f"`{called}` runs code from text, which cannot be checked for {group}.", called)
+            return f"`{called}` runs code from text, which cannot be checked for {group}."
         # torch itself is asked for dtypes and functions by name; what runs then is seen.
         if last == HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
-            looked_up = "Something of a library is looked up by a name put together at run time"
-            return _at(mention, f"{looked_up}, which cannot be checked for {group}.", called)
-    return None
+            return f"Something of a library is {_LOOKED_UP}, which cannot be checked for {group}."
+    return ""
 
 
-def _other_product(mention: Mention, may_be_library: bool) -> Offence | None:
+def _other_product(mention: Mention, may_be_library: bool) -> str:
     """A product formed by something else than einsum."""
     called = mention.called
     if called == "@":
-        return _at(mention, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
+        return "`@` forms a product; this exercise asks for `np.einsum` alone."
     if mention.last == HIDDEN and called.startswith("numpy."):
-        looked_up = "Something of NumPy is looked up by a name put together at run time"
-        return _at(mention, f"{looked_up}; this exercise asks for `np.einsum` alone.", called)
+        return f"Something of NumPy is {_LOOKED_UP}; this exercise asks for `np.einsum` alone."
     if may_be_library and mention.last in NUMPY_PRODUCTS:
-        name = called.lstrip("?.")
-        return _at(mention, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)
-    return None
+        return f"`{called.lstrip('?.')}` forms a product; this exercise asks for `np.einsum` alone."
+    return ""
 
 
-def _foreign(mention: Mention) -> Offence | None:
+def _foreign(mention: Mention) -> str:
     """Fetching an answer from the course itself."""
     if mention.called == "solutions/":
-        return _at(mention, "A path into `solutions` is used; the answer should be the learner's.", "solutions")
+        return "A path into `solutions` is used; the answer should be the learner's."
     first, _, rest = mention.called.partition(".")
     harmless = rest.partition(".")[0] in ("figures", "check", "passed")  # a payoff that the learner changed is theirs
     if mention.origin == "library" and first in ("solutions", "grader") and not harmless:
-        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
-        return _at(mention, sentence, mention.called)
-    return None
+        return f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
+    return ""

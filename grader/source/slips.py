@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from grader.source.definitions import called_name, code_lines, dotted_name, parse
@@ -70,7 +71,7 @@ class _SlipReader:
 
     def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
         self._lines, self._cells = lines, cells
-        self._rebindings: dict[str, str] = {}
+        self._rebinding = cache(self._last_rebinding)
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
             name
@@ -175,13 +176,11 @@ class _SlipReader:
         if in_forward and _is_layer(node) and function != "Parameter":
             yield self._slip("layer in forward", node, called)
 
-    def _rebinding(self, name: str) -> str:
+    def _last_rebinding(self, name: str) -> str:
         """The first line of the last statement that gives one of Python's own names another meaning; '' where none does."""
-        if name not in self._rebindings:
-            statements = [node for cell in self._cells for node in _top(cell, name) or _top(cell, "import *")]
-            lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
-            self._rebindings[name] = lines[-1][:100] if lines else ""
-        return self._rebindings[name]
+        statements = [node for cell in self._cells for node in _top(cell, name) or _top(cell, "import *")]
+        lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
+        return lines[-1][:100] if lines else ""
 
     def _raise(self, node: ast.Raise) -> Slip:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc

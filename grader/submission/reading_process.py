@@ -1,7 +1,7 @@
 """The process that reads strangers' files, so that what a file does to a parser costs its learner alone.
 
-Run by its path: `python -I -B reading_process.py warm FD plain FOLDER` is a parent that never holds a stranger's bytes and forks a
-process for each learner, as worker/warm.py does (Linux); `reading_process.py alone FD|share` is one such process, begun afresh.
+Run by its path: `python -I -B reading_process.py warm FD …` is a parent that never holds a stranger's bytes and forks a process
+for each learner, as worker/warm.py does (Linux); `reading_process.py worker FD|share …` is one such process, begun afresh.
 It runs nothing of theirs, and knows no answer. A message is framed as worker/protocol.py does it, without arrays.
 """
 

@@ -6,7 +6,6 @@ cannot be taken down again. Source: the kernel's user-space API documentation (l
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -15,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Set
 from functools import cache
+from pathlib import Path
 
 from . import system_calls
 from .system_calls import c_library
@@ -137,11 +137,7 @@ def readable() -> tuple[str, ...]:
 
 def _linked(folders: Set[str]) -> list[str]:
     """The links in these folders: some installers link packages from a store."""
-    paths: list[str] = []
-    for folder in filter(os.path.isdir, folders):
-        with contextlib.suppress(OSError), os.scandir(folder) as members:
-            paths += [member.path for member in members if member.is_symlink()]
-    return paths
+    return [str(path) for folder in folders for path in Path(folder).glob("*") if path.is_symlink()]
 
 
 def _without(root: str, hidden: Set[str]) -> list[str]:

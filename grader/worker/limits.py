@@ -8,6 +8,7 @@ import os
 import signal
 import struct
 import sys
+import time
 
 from .system_calls import c_library
 
@@ -146,8 +147,6 @@ def end_all_children(deadline_s: float = 5.0) -> dict[int, int]:
 
     A descendant that left its group is found as a child, once its own parent has been killed.
     """
-    import time
-
     statuses: dict[int, int] = {}
     end = time.monotonic() + deadline_s
     while time.monotonic() < end:

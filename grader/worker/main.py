@@ -83,7 +83,7 @@ def _move_into(folder: str) -> None:
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
     failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
-    return {"failure": None if failure is None else protocol.failure_to_message(failure), "bound": list(bound)}
+    return {"failure": failure, "bound": list(bound)}
 
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:
@@ -123,10 +123,10 @@ def share_locks() -> None:
         setattr(BaseContext, name, staticmethod(getattr(threading, name)))
 
 
-def load_libraries(libraries: str, probes_file: str) -> bool:
+def load_libraries(libraries: str, folder: str) -> bool:
     """Makes the course's probes, and imports torch where it is asked for and installed: lessons in NumPy are graded without it.
 
-    probes_file: the texts of the probes as JSON.
+    folder: where probes.json has the texts of the probes; it is removed.
 
     Returns: whether there is torch now.
     """
@@ -137,6 +137,7 @@ def load_libraries(libraries: str, probes_file: str) -> bool:
 
         torch.set_num_threads(1)
         watch.mode_classes()
+    probes_file = os.path.join(folder, "probes.json")
     with open(probes_file, encoding="utf-8") as file:
         texts = json.load(file)
     os.unlink(probes_file)
@@ -146,12 +147,12 @@ def load_libraries(libraries: str, probes_file: str) -> bool:
 
 
 def main(arguments: list[str]) -> None:
-    """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain PROBES`."""
-    descriptor, parent, libraries, probes_file = arguments
+    """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain FOLDER`."""
+    descriptor, parent, libraries, folder = arguments
     channel = protocol.connect(descriptor)
     silence()
     limits.die_with_parent(int(parent))
-    load_libraries(libraries, probes_file)
+    load_libraries(libraries, folder)
     install_stub()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

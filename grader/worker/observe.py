@@ -46,8 +46,9 @@ def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     raised: list[warnings.WarningMessage] = []
     output.printed = ""
     try:
-        run = _prepare(case)
-        run.trusted = trusted
+        args = tuple(materialise(value) for value in case.args)
+        kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
+        run = Run(args, kwargs, dict(case.options), tuple(case.names), trusted=trusted)
         given = [
             (name, value)
             for name, value in leaves(run.named().items())
@@ -85,12 +86,6 @@ def _part(value: Any, groups: tuple[str, ...], ran: Seen) -> Part:
     if marked.role == "value":
         return part
     return replace(part, role=marked.role, of=marked.of)
-
-
-def _prepare(case: Any) -> Run:
-    args = tuple(materialise(value) for value in case.args)
-    kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
-    return Run(args, kwargs, dict(case.options), tuple(case.names))
 
 
 def materialise(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """Messages between the judge and a worker: length-prefixed JSON and safetensors, never pickle.
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
-NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` comes back
-as what `observation_from_message` reads. In the JSON, what JSON lacks is an object of one key, which begins
-with '$' and names the type.
+NumPy arrays and scalars and `Tensor`; every type comes back as exactly itself. An `Observation` or a `Failure`
+comes back as what `observation_from_message` or `failure_from_message` reads. In the JSON, what JSON lacks is
+an object of one key, which begins with '$' and names the type.
 Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
@@ -15,6 +15,8 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,8 +154,8 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
         if any(type(key) is not str or key[:1] == "$" for key in value):
             raise WireError("the keys of a dict are strings that do not begin with '$'")
         return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
-    if kind is Observation:
-        return observation_to_message(value, lambda array: {"$array": _pack(array, arrays)})
+    if kind is Observation or kind is Failure:
+        return to_message(value, lambda array: {"$array": _pack(array, arrays)})
     if isinstance(value, np.ndarray):
         return {"$array": _pack(value, arrays)}
     if isinstance(value, np.generic):
@@ -209,37 +211,26 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
-def observation_to_message(
-    observation: Observation, place: Callable[[np.ndarray], Any] = lambda array: array
-) -> dict[str, Any]:
-    """An observation as a message's value, in plain dicts and lists. place: makes of an array what is to stand for it."""
-    failure, largest = observation.failure, observation.largest
-    return {
-        "parts": [[name, _part_to_message(part, place)] for name, part in observation.parts.items()],
-        "failure": None if failure is None else failure_to_message(failure),
-        "after": [[name, _part_to_message(part, place)] for name, part in observation.after.items()],
-        "calls": list(observation.calls),
-        "printed": observation.printed[:MAX_TEXT],
-        "warned": [warning[:MAX_TEXT] for warning in observation.warned[:5]],
-        "largest": None if largest is None else [list(largest.shape), largest.elements, largest.line],
-    }
+def to_message(value: Any, place: Callable[[np.ndarray], Any] = lambda array: array) -> Any:
+    """An observation, a failure or what is in one as a message's value: a dataclass as a dict of its fields, all else in lists.
+
+    Texts are cut to what is taken. place: makes of an array what is to stand for it.
+    """
+    if isinstance(value, str):
+        return value[:MAX_TEXT]
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, np.ndarray):
+        return place(value)
+    if isinstance(value, (tuple, dict)):
+        return [to_message(item, place) for item in (value.items() if isinstance(value, dict) else value)]
+    return {name: to_message(getattr(value, name), place) for name in _fields(value.__class__)}
 
 
-def _part_to_message(part: Part, place: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    array = None if part.array is None else place(part.array)
-    message = {"kind": part.kind, "array": array, "dtype": part.dtype, "role": part.role}
-    if part.items:
-        message["items"] = [_part_to_message(item, place) for item in part.items]
-    return message | {key: getattr(part, key) for key in ("text", "of", "unread") if getattr(part, key)}
-
-
-def failure_to_message(failure: Failure) -> dict[str, Any]:
-    """A failure as a message's value."""
-    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in FAILURE_TEXTS}
-    shapes = [
-        [one.name[:MAX_TEXT], one.text[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes
-    ]
-    return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Those that a worker fills."""
+    return tuple(field.name for field in fields(kind) if field.name not in ("modified", "digest", "lesson"))
 
 
 def observation_from_message(message: Any) -> Observation:
@@ -284,9 +275,9 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _at_hand(name: Any, text: Any, kind: Any, shape: Any, value: Any) -> AtHand:
-    if kind not in ("", "array", "float"):
+    if kind not in ("", "array", "float") or type(value) is not float:
         raise WireError("not a variable at hand")
-    return AtHand(_text(name), _text(text), kind, _sizes(shape), float(_text(value, 40)))
+    return AtHand(_text(name), _text(text), kind, _sizes(shape), value)
 
 
 def _part(message: Any, depth: int) -> Part:
@@ -297,13 +288,13 @@ def _part(message: Any, depth: int) -> Part:
         raise WireError(f"a part of kind {kind} with {type(array).__name__} as array")
     if array is not None and not _consistent(kind, array, dtype):
         raise WireError(f"a part of kind {kind} and type {dtype} with an array of {array.dtype}")
-    items = tuple(_part(item, depth + 1) for item in _list(message.get("items", []), MAX_ITEMS))
+    items = tuple(_part(item, depth + 1) for item in _list(message["items"], MAX_ITEMS))
     if items and kind != "sequence":
         raise WireError(f"a part of kind {kind} with items")
-    role, unread = message.get("role", "value"), message.get("unread", False)
+    role, unread = message["role"], message["unread"]
     if role not in ROLES or type(unread) is not bool:
         raise WireError("a part of an unknown role")
-    return Part(kind, array, dtype, items, _text(message.get("text", "")), role, _text(message.get("of", "")), unread)
+    return Part(kind, array, dtype, items, _text(message["text"]), role, _text(message["of"]), unread)
 
 
 def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
@@ -326,8 +317,8 @@ def _list(value: Any, longest: int) -> list[Any]:
     return value
 
 
-def _text(value: Any, longest: int = MAX_TEXT) -> str:
-    if type(value) is not str or len(value) > longest:
-        raise WireError(f"a text of at most {longest} characters was expected")
+def _text(value: Any) -> str:
+    if type(value) is not str or len(value) > MAX_TEXT:
+        raise WireError(f"a text of at most {MAX_TEXT} characters was expected")
     # Half a surrogate pair would break every report.
     return value if value.isascii() else value.encode("utf-8", "replace").decode()

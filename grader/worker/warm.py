@@ -68,12 +68,12 @@ class Module(nn.Module):
 
 
 def main(arguments: list[str]) -> None:
-    """Serves until the control socket ends, then removes the folder: `start.py warm FD torch|plain FOLDER PROBES`."""
-    descriptor, libraries, folder, probes_file = arguments
+    """Serves until the control socket ends, then removes the folder: `start.py warm FD PARENT torch|plain FOLDER`."""
+    descriptor, _, libraries, folder = arguments
     control = socket.socket(fileno=int(descriptor))
     limits.adopt_orphans()
     limits.hide_memory(True)
-    with_torch = worker.load_libraries(libraries, probes_file)
+    with_torch = worker.load_libraries(libraries, folder)
     install_stub()
     kernel_walls.readable()
     rehearse(with_torch)

@@ -45,7 +45,7 @@ ATTACKS = {
     "pickled bytes": "import pickle\ndef double(x): return pickle.dumps(2 * x)",
     "an object array": "def double(x): return np.array([2 * x, None], dtype=object)",
     "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['grader.worker.protocol'], sys.modules['grader.worker.values']\n"
-    "    seen = w.observation_to_message(v.Observation({'result': v.describe(2 * x)}))\n"
+    "    seen = w.to_message(v.Observation({'result': v.describe(2 * x)}))\n"
     "    for n in range(3, 60):\n        try: os.write(n, w.frame(w.body({'observation': seen})))\n        except OSError: pass\n    return x",
     "half a message on the pipe": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1\\x00')\n        except OSError: pass\n    return x",
     "a message of 2**63 bytes": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1' + b'\\xff' * 12)\n        except OSError: pass\n    return x",

@@ -14,7 +14,7 @@ import pytest
 
 from grader.course.spec import Case
 from grader.sandbox import usage
-from grader.sandbox.process import SandboxError
+from grader.sandbox.process import Program, SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS, NO_TIME
 from grader.sandbox.zygote import Zygote
@@ -583,7 +583,7 @@ def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
 
 
 def test_a_reply_before_the_question_is_no_answer(quick):
-    good = protocol.observation_to_message(Observation({"result": describe(np.ones(3))}))
+    good = protocol.to_message(Observation({"result": describe(np.ones(3))}))
     text = (
         f"import os\nforged = {protocol.frame(protocol.body({'observation': good}))!r}\n"
         "def g(x):\n"
@@ -664,7 +664,7 @@ def shared(tmp_path):
     """Two sandboxes whose supervisors were forked from one zygote, and that zygote."""
     if sys.platform != "linux":
         pytest.skip("a zygote needs Linux")
-    zygote = Zygote(False, str(tmp_path))
+    zygote = Zygote(Program(), str(tmp_path))
     made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.channel) for _ in range(2)]
     yield zygote, *made
     for one in made:
@@ -676,7 +676,7 @@ def shared(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
 def test_a_zygote_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
     (tmp_path / "its").mkdir()
-    zygote = Zygote(False, str(tmp_path / "its"))
+    zygote = Zygote(Program(), str(tmp_path / "its"))
     (tmp_path / "its" / "left.txt").write_text("by a sandbox")
     zygote.channel.control.close()
     assert gone(zygote.process.pid) and os.listdir(tmp_path) == []

@@ -129,7 +129,7 @@ def test_sizes_are_looked_at_only_where_they_are_asked_for():
 
 def test_it_travels():
     made = Observation(largest=Created((2, 3), 6, "x = q @ k.mT"))
-    assert protocol.observation_from_message(protocol.observation_to_message(made)).largest == made.largest
+    assert protocol.observation_from_message(protocol.to_message(made)).largest == made.largest
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "traced"])

@@ -185,7 +185,7 @@ def test_failures_come_back_and_long_texts_are_cut():
         (AtHand("x", "(2,)", "array", (2,)),),
         function="Home.forward",
     )
-    back = protocol.failure_from_message(through(protocol.failure_to_message(failure)))
+    back = protocol.failure_from_message(through(protocol.to_message(failure)))
     assert (back.kind, len(back.type), back.line_number, back.shapes) == (
         "exception",
         2000,
@@ -197,7 +197,7 @@ def test_failures_come_back_and_long_texts_are_cut():
 
 
 def good() -> dict:
-    return protocol.observation_to_message(Observation({"result": describe(np.zeros((2, 3)))}))
+    return protocol.to_message(Observation({"result": describe(np.zeros((2, 3)))}))
 
 
 def forged(**changes) -> dict:
@@ -221,10 +221,10 @@ FORGED = {
     "a long text": forged(text="x" * 100_000),
     "a number for a text": forged(dtype=3),
     "a status for a failure": {**good(), "failure": "passed"},
-    "a failure of unknown kind": {**good(), "failure": protocol.failure_to_message(Failure("passed"))},
+    "a failure of unknown kind": {**good(), "failure": protocol.to_message(Failure("passed"))},
     "a failure with a float for a line": {
         **good(),
-        "failure": {**protocol.failure_to_message(Failure("died")), "line_number": 1.5},
+        "failure": {**protocol.to_message(Failure("died")), "line_number": 1.5},
     },
     "calls that are none": {**good(), "calls": ["einsum <b>"]},
     "a largest tensor that is none": {**good(), "largest": [[2, 3], "6", ""]},
@@ -243,9 +243,9 @@ def test_a_malformed_observation_is_refused(kind):
 
 def test_a_deeply_nested_observation_is_refused():
     message = good()
-    part = {"kind": "none", "array": None, "dtype": "", "items": [], "text": ""}
+    part = protocol.to_message(Part("none"))
     for _ in range(8):
-        part = {"kind": "sequence", "array": None, "dtype": "", "items": [part], "text": ""}
+        part = {**part, "kind": "sequence", "items": [part]}
     message["parts"] = [["result", part]]
     with pytest.raises(protocol.WireError):
         protocol.observation_from_message(message)
