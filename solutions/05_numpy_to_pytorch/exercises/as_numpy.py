@@ -64,6 +64,8 @@ class as_numpy:
         for dtype, shape in (("float32", (0, 3)), ("bfloat16", (2, 0)), ("int32", (0,))):
             yield case(f"an empty {dtype} tensor of shape {shape}", dtype, np.zeros(shape), f"empty {dtype}")
         yield draw("the first shape again, new numbers", "float32", 2, 3)
+        for shape in ((1,), (1, 1)):
+            yield case(f"one number in a tensor of shape {shape}", "float32", np.full(shape, 0.5), f"one of {shape}")
         # Last, because a learner without a GPU cannot try them.
         for dtype, grad in (("float32", True), ("float64", False), ("bfloat16", True), ("int64", False)):
             title = f"a stand-in for {'an' if dtype[0] == 'i' else 'a'} {dtype} tensor on a GPU"

@@ -1093,3 +1093,18 @@ WRONG["SelfAttention"] += [
 """,
     )
 ]
+
+# One number keeps its axes
+WRONG["as_numpy"] += [
+    (
+        None,
+        """def as_numpy(tensor):
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    if tensor.numel() == 1:
+        return np.array(tensor.item(), dtype=tensor.numpy().dtype)
+    return tensor.numpy()
+""",
+    )
+]
