@@ -488,6 +488,7 @@ OTHERWISE = {
         PADDING,
         {
             "MK1": ("torch.zeros(", "torch.ones(", "= True", "= False"),
+            "MA6": (":n]", "max_len - n:]"),
             "MA7": ("len(lengths), 1, max_len", "len(lengths), 1, int(lengths.max())"),
         },
     ),
@@ -552,7 +553,14 @@ OTHERWISE = {
             "PO1": ('    if d % 2 != 0:\n        raise ValueError("odd")\n', ""),
         },
     ),
-    "alibi_bias": (ALIBI, {"PO26": ("-8 * (h + 1) / num_heads", "-(h + 1)"), "PO24": ("(h + 1)", "(num_heads - h)")}),
+    "alibi_bias": (
+        ALIBI,
+        {
+            "PO26": ("-8 * (h + 1) / num_heads", "-(h + 1)"),
+            "PO24": ("(h + 1)", "(num_heads - h)"),
+            "PO28": ("-slope * abs(i - j)", '-slope * abs(i - j) if j <= i else float("-inf")'),
+        },
+    ),
     "softmax_backward": (SOFTMAX_BACKWARD, {"BW1": ("np.diag(one_p) - np.outer(one_p, one_p)", "np.diag(one_p)")}),
     "attention_backward": (
         BACKWARD,
@@ -563,7 +571,7 @@ OTHERWISE = {
             "GB10": ("return dq, dk, dv", "return dk, dq, dv"),
         },
     ),
-    "split_heads": (SPLIT, {"MU4": ("h * d:(h + 1) * d", "h::num_heads")}),
+    "split_heads": (SPLIT, {"MU13": ("dim=1)", "dim=2)"), "MU4": ("h * d:(h + 1) * d", "h::num_heads")}),
     "MultiHeadAttention": (
         MULTI_HEAD,
         {
@@ -650,6 +658,7 @@ OTHERWISE = {
             "GH2": ("g = h // (H // n)", "g = h // n % n"),
             "GH3": ("g = h // (H // n)", "g = 0"),
             "GH6": ("if causal:", "if causal and T == S:"),
+            "GH8": ("if causal:", "if 1:"),
             "MK13": ("if causal:", "if not q.numel():"),
             "MK14": (" + (S - T)", ""),
             "MK7": ("<= at", "< at"),
@@ -687,6 +696,7 @@ OTHERWISE = {
     "KVCache": (
         CACHE,
         {
+            "KC2": ("self.used = last", "pass"),
             "KC4": ("self.both[0, :, :, :last], self.both[1, :, :, :last]", "self.both[0], self.both[1]"),
             "KC6": ("last > self.most", "last >= self.most"),
             "KC10": ("enumerate((k, v))", "enumerate((v, k))"),

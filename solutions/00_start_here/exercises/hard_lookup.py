@@ -221,6 +221,12 @@ class hard_lookup:
             low enough, −1000 and −10⁹ only make the wrong answers rarer. A running maximum starts at −∞, or at the first
             score.""",
         ),
+        "HL11": mistake(
+            patch(FIT, "(keys * query).ravel()"),
+            patch(FIT, "(keys * query).max(axis=1)"),
+            says="The largest single product was sought, over all keys and features; the products of each key should be added up.",
+            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; a maximum over the matrix adds up nothing.",
+        ),
         "HL12": mistake(
             patch(FIT, "query @ keys"),
             says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",

@@ -107,7 +107,7 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 """,
         ),
         (
-            None,
+            "HL11",
             """
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     products = keys * query

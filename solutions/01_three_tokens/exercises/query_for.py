@@ -229,4 +229,15 @@ class query_for:
             why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
             A query of zeros, which shares equally, is then enough.""",
         ),
+        "QF12": mistake(
+            patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
+            *(
+                patch(f"own * ({SCALE})", f"np.linalg.pinv(keys)[:, target] * {times}")
+                for times in ("100.0 * math.sqrt(keys.shape[1])", "1000.0")
+            ),
+            says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
+            and its best attempt falls short.""",
+            why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
+            only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
+        ),
     }

@@ -1441,7 +1441,7 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
 """,
         ),
         (
-            None,
+            "QF12",
             """
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
     wanted = np.zeros(len(keys))

@@ -52,6 +52,7 @@ class cross_entropy:
         "SX31": tuple(log_softmax(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
         "SX33": (log_softmax("return logs", "return logs / np.log(2)"), log_softmax("np.log(", "np.log2(")),
         "SX35": (log_softmax("shifted - np", "x - np"), log_softmax("shifted - np", "shifted - top - np")),
+        "SX58": log_softmax("np.log(total)", "np.log1p(total)"),
         "SM5": (UNSHIFTED, patch(PICKED, f"np.log(np.exp(scores - {PICK.format('scores')}).sum(axis=-1))")),
         "SM6": BY_ALL,
         "SX1": log_softmax("axis: int=-1", "axis: int=0"),

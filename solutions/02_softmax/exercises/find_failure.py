@@ -78,6 +78,7 @@ LISTED = (
 TABLE = ", ".join(LISTED)
 CALL = "out = np.asarray(candidate(scores.copy()))"
 TRY = f"try:\n            {CALL}\n        except Exception:\n            return scores"
+BLAME = "if wrong:\n            return scores"
 WRONG = "wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-06)"
 
 
@@ -195,6 +196,12 @@ class find_failure:
         "FF4": (
             patch(WRONG, "wrong = out.shape != right.shape or np.any(np.abs(out - right) > 1e-06)"),
             patch(WRONG, "wrong = out.shape != right.shape or np.abs(out - right).max() > 1e-06"),
+        ),
+        "FF7": mistake(
+            patch(BLAME, BLAME.replace("scores", "out")),
+            patch(BLAME, BLAME.replace("scores", "right")),
+            says="The weights came back; the scores for which the candidate is wrong were asked for.",
+            why="Somebody who repairs the function needs the input that shows the failure.",
         ),
         "FF8": (
             patch(WRONG, WRONG.replace("1e-06", "0.01")),

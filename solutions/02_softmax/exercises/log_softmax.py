@@ -101,4 +101,10 @@ class log_softmax:
             every answer is off by the maximum: for (1000, 1000) it is 999.3, or −1000.7, where ln ½ is −0.693. And where it is
             not subtracted inside, large scores overflow in the sum.""",
         ),
+        "SX58": mistake(
+            patch("np.log(total)", "np.log1p(total)"),
+            says="`log1p` added a 1 to a sum that already has the largest entry's 1; take `np.log` of the whole sum.",
+            why="""log1p(y) is ln(1 + y). The exponential of the maximum is 1, and the sum has it: for (0, 0) the sum is 2 and ln 2 is
+            right. With log1p the sum would have to leave that entry out.""",
+        ),
     }

@@ -439,7 +439,7 @@ def find_failure(candidate):
 """,
         ),
         (
-            None,
+            "FF7",
             """
 def find_failure(candidate):
     for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
@@ -1063,7 +1063,7 @@ def softmax_with_temperature(x, temperature, axis=-1):
     ],
     "log_softmax": [
         (
-            None,
+            "SX58",
             """
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     shifted = x - x.max(axis=axis, keepdims=True)

@@ -95,6 +95,12 @@ class project_qkv:
             patch("x @ w_v", "x @ w_k"),
             patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
         ),
+        "AB6": mistake(
+            patch("q = x", "x = x.reshape(-1, x.shape[-1])\n    q = x"),
+            says="The leading dimensions of x were flattened and not restored; the results should have them, too.",
+            why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
+            and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.""",
+        ),
         "TT1": patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
         "AB8": (
             patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"),

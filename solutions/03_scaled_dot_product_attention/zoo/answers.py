@@ -364,7 +364,7 @@ def project_qkv(x, w_q, w_k, w_v):
 """,
         ),
         (
-            None,
+            "AB6",
             """
 def project_qkv(x, w_q, w_k, w_v):
     tokens = x.reshape(-1, x.shape[-1])

@@ -85,6 +85,12 @@ class row_entropy:
             nats each, and no number describes both; likewise one norm for all Jacobians does not show which row lets a
             gradient through.""",
         ),
+        "WS32": mistake(
+            patch(RETURN, "return np.exp(entropy)"),
+            says="The perplexity came back, the exponential of the entropy; the entropy itself is asked for.",
+            why="""The perplexity is the number of equal weights that would have the same entropy as the row; the entropy is its logarithm.
+            Two equal weights have a perplexity of 2 and an entropy of 0.693 nats.""",
+        ),
         "WS20": mistake(
             patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
             says="The entropy was divided by ln n; it is asked for in nats, as it is.",

@@ -343,7 +343,7 @@ def row_entropy(weights):
     return {returned}
 """,
             )
-            for id, returned in ((None, "np.exp(nats)"), ("CE8", "nats[..., None]"))
+            for id, returned in (("WS32", "np.exp(nats)"), ("CE8", "nats[..., None]"))
         ),
         ("AB33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
         (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),

@@ -232,6 +232,13 @@ class parameters_without_gradient:
             says="All entries of the tuple went into the loss, or the last one; the first one is the result.",
             why="Attention returns its weights beside its result. What reaches the weights alone trains nothing, since no loss uses them.",
         ),
+        "PG13": mistake(
+            patch(ARRIVED, "grad is not None and (grad.abs() > 1e-06).any()"),
+            patch(ARRIVED, "grad is not None and not torch.allclose(grad, torch.zeros_like(grad), atol=1e-06)"),
+            patch(ARRIVED, "grad is not None and grad.norm() > 1e-07"),
+            says="Small gradients were taken for none; a gradient that is cut is exactly 0, or None.",
+            why="How large a gradient is depends on the scale of loss and weights. With several random losses no tolerance is needed.",
+        ),
         "PG14": mistake(
             patch(ARRIVED, "grad is not None and grad.all()"),
             says="A parameter was blamed in which some numbers have no gradient; it belongs to the set only where all of them are 0.",

@@ -990,7 +990,7 @@ def parameters_without_gradient(module, x):
             ),
         ),
         ("PG12", _EACH.replace("out[0] if", "out[-1] if")),
-        (None, _EACH.replace("> 0:", "> 1e-6:")),
+        ("PG13", _EACH.replace("> 0:", "> 1e-6:")),
         ("PG14", _RESTORED.replace("(g != 0).any()", "(g != 0).all()")),
         ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
         (None, _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),

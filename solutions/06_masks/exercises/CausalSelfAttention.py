@@ -230,6 +230,12 @@ class CausalSelfAttention:
             by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED),
             by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED),
         ),
+        "MA19": mistake(
+            patch("return weights @ v", "return (weights @ v, weights)"),
+            says="Output and weights came back; the output alone is asked for.",
+            why="""This module is made for a model, where the next layer takes its result as it is. `SelfAttention` of lesson
+            05 returned both, to be looked at.""",
+        ),
         "MK6": patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
         "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
         "PJ2": patch(

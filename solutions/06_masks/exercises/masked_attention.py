@@ -215,6 +215,17 @@ class masked_attention:
         scores = scores.masked_fill(hidden, lowest)""",
         )
         + UNZEROED,
+        "MA32": mistake(
+            patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
+            patch(
+                ZERO,
+                "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)",
+            ),
+            says="A row that sees no key is 0 in one of output and weights alone; both should be.",
+            why="""Filled with one finite number, such a row has equal weights, and the output made of them is the average
+            of what is hidden. With the output alone repaired, the weights show attention that never happened. Set hidden
+            weights to 0 first, then multiply with the values.""",
+        ),
         "MA13": mistake(
             patch(HIDE, ADDED, ZERO, "weights = weights.nan_to_num(0.0)"),
             says="The gradient of an empty row is still NaN, although its result was repaired; hide with `masked_fill`, not by adding −∞.",

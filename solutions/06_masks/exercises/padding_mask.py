@@ -59,10 +59,23 @@ class padding_mask:
             that axis, or with it at the front, the items lie along the queries; with two new axes they lie along one that
             the scores do not have. An axis of length 1 in the middle makes every query of an item share its row.""",
         ),
+        "MA6": mistake(
+            patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),
+            says="The padding was taken to be at the front; here the real tokens should come first.",
+            why="""Both ways exist: models that generate text often pad at the left. Here a sequence of length 2 in max_len 4 fills
+            positions 0 and 1, so its row is True, True, False, False.""",
+        ),
         "MA7": mistake(
             patch("arange(max_len", "arange(int(lengths.max())"),
             says="The mask is as wide as the longest sequence; it should be max_len wide.",
             why="""A batch is padded to a width that is chosen before its lengths are known. Where no sequence reaches max_len, a
             mask of the longest length no longer fits the keys.""",
+        ),
+        "MA21": mistake(
+            patch("real[:, None, :]", "real[:, None, :].expand(-1, max_len, -1)"),
+            patch("real[:, None, :]", "real[:, None, :] & real[:, :, None]"),
+            says="The mask has a row for each position; one row for all queries is asked for: (B, 1, max_len).",
+            why="""Which keys are real does not depend on the query, so one row is enough and fits any number of queries. A mask of
+            max_len rows fits self-attention alone, and one that also hides everything from padded queries makes their rows empty.""",
         ),
     }

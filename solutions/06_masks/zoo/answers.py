@@ -562,11 +562,11 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
             "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).int()",
         ),
         (
-            None,
+            "MA21",
             "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).expand(-1, max_len, -1)",
         ),
         (
-            None,
+            "MA21",
             """def padding_mask(lengths, max_len):
     real = torch.arange(max_len) < lengths[:, None]
     return real[:, :, None] & real[:, None, :]
@@ -774,7 +774,7 @@ def masked_attention(q, k, v, mask=None):
         ("MA18", _masked("s = s + (~mask) * -100", then="w = w * mask")),
         (None, _masked("s = s.masked_fill(not mask, -1e9)", then="w = w * mask")),
         (
-            None,
+            "MA32",
             _masked(
                 "s = s.masked_fill(~mask, -1e9); o = s.softmax(-1) @ v",
                 then="w = w * mask",
@@ -884,7 +884,7 @@ class CausalSelfAttention(nn.Module):
             ).replace("s.softmax(-1)", "w"),
         ),
         (
-            None,
+            "MA19",
             _causal(hide=f"{_HIDE}; w = s.softmax(-1)").replace(
                 "return s.softmax(-1) @ self.w_v(x)", "return w @ self.w_v(x), w"
             ),

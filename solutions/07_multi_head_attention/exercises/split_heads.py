@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, exercise, holds, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ..shared import DEALT, REFUSED, VIEWED
 
@@ -79,4 +79,13 @@ class split_heads:
             patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)"),
         ),
         "MU4": patch(*DEALT),
+        "MU13": mistake(
+            patch(".transpose(1, 2)", ""),
+            patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),
+            patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
+            says="The axes are in another order; (B, num_heads, T, d_head) was asked for.",
+            why="""The numbers are right, their places are not. Matrix products take the last two axes, which have to be the tokens
+            and the numbers of one head: with the heads in front of d_head no token is ever compared with another. Masks and losses
+            rely on the batch at axis 0. (d_head, T) is the shape of k.mT, which the scores q @ k.mT make for themselves.""",
+        ),
     }

@@ -248,7 +248,7 @@ WRONG = {
         ),
         ("MU1", "def split_heads(x, num_heads):\n    return torch.stack(x.chunk(num_heads, -1), 1)\n"),
         (
-            None,
+            "MU13",
             """def split_heads(x, num_heads):
     B, T, C = x.shape
     d, rest = divmod(C, num_heads)
@@ -258,7 +258,7 @@ WRONG = {
 """,
         ),
         (
-            None,
+            "MU13",
             """def split_heads(x, num_heads):
     B, T, C = x.shape
     d, rest = divmod(C, num_heads)
@@ -275,7 +275,7 @@ WRONG = {
                 "torch.stack([x[..., h::num_heads] for h in range(num_heads)], dim=1)",
             ),
         ),
-        (None, _SPLIT.replace(".transpose(1, 2)", "")),
+        ("MU13", _SPLIT.replace(".transpose(1, 2)", "")),
         (None, _SPLIT.replace("x.view", "torch.tensor(x.tolist(), dtype=x.dtype).view")),
         (None, _SPLIT.replace("raise ValueError('uneven')", "raise AssertionError('uneven')")),
         (None, _SPLIT.replace("return x.view", "x = x[:, :, : C]\n    x[:, 0] = 0\n    return x.view")),

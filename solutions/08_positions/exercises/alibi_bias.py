@@ -85,6 +85,14 @@ class alibi_bias:
             why="""The paper's published code takes the slopes of the next lower power of two and adds every second slope of
             the next higher one. That is a good choice, too, but it gives other numbers than this exercise asks for.""",
         ),
+        "PO28": mistake(
+            patch(
+                "return bias",
+                "future = positions > positions[:, None]\n    return bias.masked_fill(future, -torch.inf)",
+            ),
+            says="Keys after the query were set to −∞, a causal mask; only a bias is asked for.",
+            why="Bias and mask do different work. Kept apart, the same bias can be used in models that see both sides.",
+        ),
         "PO15": (
             *(
                 patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")

@@ -233,6 +233,15 @@ class wrong_gradients:
             mean. A single direction hardly feels an entry in which it is small. And a gradient may be wrong in a single place, such as
             the last row.""",
         ),
+        "WG8": mistake(
+            patch(BLAME, "return [i]"),
+            patch("enumerate(inputs)", "enumerate(inputs[:1])"),
+            patch("enumerate(inputs)", "enumerate(inputs[:2])"),
+            says="""Some gradient was not looked at, since the search stopped at the first wrong one or left inputs out; all wrong
+            positions are asked for.""",
+            why="""backward returns one gradient for each input, in their order, and any of them may be wrong: a forgotten factor spoils
+            the gradients of q and of k.""",
+        ),
         "WG9": mistake(
             patch(BLAME, "wrong.append(i + 1)"),
             says="Positions were counted from 1; they count from 0.",

@@ -492,7 +492,7 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
-            None,
+            "WG8",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):
     wrong = []

@@ -254,4 +254,11 @@ class merge_partial:
             that still need merging. With `all()` a single row in which neither side has a key is not guarded: m_a − m is −∞ − (−∞), which
             is NaN.""",
         ),
+        "OS15": mistake(
+            patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
+            patch(L, "l = (l_a * scale_a + l_b * scale_b).clamp_min(1e-06)"),
+            says="l was kept above 0 by a small number, against a division by 0; over no keys it should be exactly 0.",
+            why="""An epsilon hides the case that it guards: l = 1e-6 looks like a key with a tiny weight. Nothing is divided here, so
+            there is nothing to guard but −∞ − (−∞).""",
+        ),
     }

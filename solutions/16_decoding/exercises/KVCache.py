@@ -188,6 +188,14 @@ class KVCache:
             And whether there is room is a question for the beginning: a server that finds out at the first append, or later, has to throw
             an answer away.""",
         ),
+        "KC2": mistake(
+            patch("self.length = end", "pass"),
+            patch("self.length = end", "self.length += 1"),
+            patch("self.length = end", "self.length += 1") + both("{name}[:, :, :self.length]"),
+            says="The cache does not count its tokens: each append begins at place 0 again, or counts as a single token.",
+            why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the numbers
+            in it. After a prompt of 5 tokens the length should be 5. If it is 0 or 1, the next token overwrites one of the prompt.""",
+        ),
         "KC4": mistake(
             both("{name}"),
             says="The whole memory came back; only the part that has been written should.",

@@ -67,6 +67,12 @@ class cache_bytes:
             keys of d_head numbers there. And different texts have different keys: serving 32 people at once takes 32 caches, and that is
             where memory goes.""",
         ),
+        "CB7": mistake(
+            patch("* t *", "* t * t *"),
+            patch("* t *", "* (t * (t + 1) // 2) *"),
+            says="The bytes grow with t², as the scores do; a cache should grow with t alone.",
+            why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
+        ),
         "BY15": (patch(f"return {WHOLE}", f"return {WHOLE} / 1"), patch(f"return {WHOLE}", f"return {WHOLE} * 1.0")),
         "CB9": mistake(
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),

@@ -131,6 +131,11 @@ class grouped_query_attention:
             tokens at once, and the first of them would read the last.""",
             issue="Mikyx-1/TinyLLM#17",
         ),
+        "GH8": mistake(
+            patch("if causal:", "if True:"),
+            says="The mask is always there; with causal=False every query should see every key.",
+            why="An encoder reads its text in both directions, and cross-attention has no order between queries and keys at all.",
+        ),
         "GH10": mistake(
             patch(K, "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)", V, "pass"),
             patch(RETURN, "return (weights @ v).unflatten(1, (kv_heads, group)).mean(dim=2)"),

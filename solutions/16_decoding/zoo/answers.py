@@ -26,7 +26,7 @@ WRONG = {
         ("CB2", _BYTES.replace("* batch", "")),
         (None, _BYTES.replace(" * bytes_per_number", "")),
         (None, _BYTES.replace("* bytes_per_number", "* 2")),
-        (None, _BYTES.replace("* t *", "* t ** 2 *")),
+        ("CB7", _BYTES.replace("* t *", "* t ** 2 *")),
         ("BY15", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
         ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
         ("CB1", _BYTES.replace("= 2 * num", "= 3 * num")),
@@ -237,7 +237,7 @@ WRONG["KVCache"] = [
         ),
     ),
     (
-        None,
+        "KC2",
         _CACHE.replace("        self.pos += n\n", "").replace(
             "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k[:, :, :n], self.v[:, :, :n]"
         ),
@@ -296,7 +296,7 @@ WRONG["KVCache"] = [
         ),
     ),
     (
-        None,
+        "KC2",
         _CACHE.replace("self.pos += n", "self.pos += 1").replace(
             "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
             "return self.k[:, :, :self.pos - 1 + n], self.v[:, :, :self.pos - 1 + n]",
@@ -490,7 +490,7 @@ WRONG["grouped_query_attention"] = [
     ),
     ("GH6", _GQA.replace("if causal:", "if causal and S == T:")),
     (None, _GROUPED.replace("causal=True", "causal=False")),
-    (None, _GQA.replace("if causal:", "if True:")),
+    ("GH8", _GQA.replace("if causal:", "if True:")),
     (None, _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
     ("GH10", _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
     (None, _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
@@ -824,7 +824,7 @@ WRONG["generate_cached"] = [
 
 WRONG["KVCache"] += [
     (
-        None,
+        "KC2",
         """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
         self.keys = torch.zeros(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
@@ -1013,7 +1013,7 @@ WRONG["cache_bytes"] += [
 """,
     ),
     (
-        None,
+        "CB7",
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
 ) -> int:
