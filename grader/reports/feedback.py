@@ -28,9 +28,8 @@ def section(one: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -
     lessons = []
     for lesson in one.lessons:
         short: dict[str, list[str]] = {}
-        full: list[
-            tuple[str, str]
-        ] = []  # with feedback: what was attempted and did not pass, or is missing for a reason
+        # With feedback: what was attempted and did not pass, or is missing for a reason.
+        full: list[tuple[str, str]] = []
         worth = {
             each.exercise: f"{text.score_text(lesson.points_of(each))} of {text.score_text(lesson.points[each.exercise])}"
             for each in lesson.verdicts

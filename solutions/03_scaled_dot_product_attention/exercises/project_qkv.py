@@ -17,9 +17,6 @@ def all_three(product: str):
     return patch(*(text for w in ("w_q", "w_k", "w_v") for text in (f"x @ {w}", product.format(w))))
 
 
-THREE_LINES = "q = x @ w_q\n    k = x @ w_k\n    v = x @ w_v"
-
-
 @exercise(points=1, minutes=4, difficulty=1, result_names=("q", "k", "v"), forbids=("attention",))
 class project_qkv:
     """Project every token of x to its query, its key and its value."""

@@ -62,7 +62,6 @@ LEAKY = (
     "what follows moves the first token by two millionths",
     "the last token moves all others by two millionths",
 )
-CHANGE = "change = torch.randn(x.shape[-1], dtype=x.dtype, generator=generator)"
 SIZED = "changed[t] += size * change / change.abs().max()"
 BEFORE = "(attention(changed)[:t] - base[:t]).abs()"
 MOVED = f"if {BEFORE}.max() > 1e-07:"

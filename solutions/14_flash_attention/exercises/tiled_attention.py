@@ -82,10 +82,6 @@ MAXIMUM = "m_new = torch.maximum(m, scores.amax(dim=-1))"
 EXPS = "rescale, p = (torch.exp(m - m_new), torch.exp(scores - m_new[..., None]))"
 SUM, ACC = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v_tile"
 OUTPUT, LSE = "outputs.append(o / l[..., None])", "logsumexps.append(m + torch.log(l))"
-STATE = """        m = q_tile.new_full(q_tile.shape[:-1], -math.inf)
-        l = q_tile.new_zeros(q_tile.shape[:-1])
-        o = q_tile.new_zeros(*q_tile.shape[:-1], v.shape[-1])
-"""
 START = "m = q_tile.new_full(q_tile.shape[:-1], -math.inf)"
 
 KEPT = patch("m = m_new\n", "pass\n")

@@ -46,9 +46,7 @@ def _case(
 
 SCORES = SCALED.format("root")
 FILL = "-math.inf)\n            weights"
-DELTA = "delta = (grad_output * output).sum(dim=-1)"
 WEIGHTS = "weights = torch.exp(scores - logsumexp[..., at, None])"
-GRAD_WEIGHTS = "grad_weights = g_tile @ v_tile.mT"
 GRAD_SCORES = "grad_scores = weights * (grad_weights - delta[..., at, None])"
 GRAD_V, GRAD_Q = "grad_v[..., to, :] += weights.mT @ g_tile", "grad_q[..., at, :] += grad_scores @ k_tile / root"
 GRAD_K, RETURN = "grad_k[..., to, :] += grad_scores.mT @ q_tile / root", "return (grad_q, grad_k, grad_v)"

@@ -11,7 +11,6 @@ from ...shared.library import invariant, normal, on_another_device, scale_mistak
 K, V = "k = k.repeat_interleave(group, dim=1)", "v = v.repeat_interleave(group, dim=1)"
 HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
 SOFTMAX, RETURN = "weights = torch.softmax(scores, dim=-1)", "return weights @ v"
-SEEN = "seen = torch.ones(t_q, t_k, dtype=torch.bool, device=q.device).tril(t_k - t_q)"
 
 
 def shared(how: str):
