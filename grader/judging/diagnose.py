@@ -61,6 +61,10 @@ class Diagnosis:
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self._object = cache(self._build)
         self._shown: dict[tuple[Key, int], Compared] = {}
+        # How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine.
+        self._sizes = [
+            SMALL + sum(part.array.size for part in one.values() if part.array is not None) for one in self.inputs
+        ]
 
     def compare(self, i: int, observation: Observation) -> Compared:
         """What a case showed of somebody's object, beside what the reference shows."""
@@ -90,6 +94,8 @@ class Diagnosis:
         failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
         observed = self._to_explain(observed)
         failing = [i for i, one in observed.items() if one.wrong]
+        if len(failing) < outcomes.PROOF:
+            return None
         first = _telling([i for i in self._in_order(observed) if observed[i].wrong and not self.cases[i].costly])
         shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
@@ -134,15 +140,11 @@ class Diagnosis:
     def _in_order(self, observed: Observed) -> list[int]:
         """The cases, first those at which most mistakes end soonest: what is cheap, of that what fails, and of that the smallest.
         Where nothing cheap fails, what fails comes after a few: these leave so few mistakes that the others would take longer."""
-        smallest = sorted(observed, key=lambda i: observed[i].wrong and -1 / self._size(i))
+        smallest = sorted(observed, key=lambda i: observed[i].wrong and -1 / self._sizes[i])
         cheap, costly = ([i for i in smallest if self.cases[i].costly == wanted] for wanted in (False, True))
         wrong, right = ([i for i in costly if observed[i].wrong == wanted] for wanted in (True, False))
         few = FEW if wrong and not any(observed[i].wrong for i in cheap) else len(cheap)
         return [*cheap[:few], *wrong, *cheap[few:], *right]
-
-    def _size(self, i: int) -> int:
-        """How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine."""
-        return SMALL + sum(part.array.size for part in self.inputs[i].values() if part.array is not None)
 
     def _is_enough(self, observed: Observed, at: Sequence[int]) -> bool:
         """Whether of these cases so many fail that a mistake may be proven."""
@@ -161,7 +163,7 @@ class Diagnosis:
         cheap = [*takewhile(lambda i: not self.cases[i].costly, at)]
         tried, ended = Counter(cheap), Counter(i for i in cheap if observed[i].wrong)  # how many; a guess to begin with
         for key in keys:
-            likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._size(i))
+            likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._sizes[i])
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
             kept = {i for i in at if len(key) == 1 and (key, i) in self._shown}
             order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)

@@ -52,5 +52,8 @@ class scale_scores:
             why="""`int` and `math.isqrt` drop what follows the point and make 1 of √2; only for square numbers is there
             nothing to drop. Floor division, `//`, and `np.floor` turn a score of 0.7 into 0 and −0.2 into −1.""",
         ),
-        "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+        "TT41": (
+            patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+            patch("scores / math.sqrt(d_k)", "np.divide(scores, math.sqrt(d_k), out=scores, casting='unsafe')"),
+        ),
     }

@@ -964,6 +964,19 @@ def softmax_rows(scores):
     ],
     "weighted_sum": [
         (
+            "TT55",
+            """
+def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
+    rows = []
+    blend = np.zeros(V.shape[1])
+    for row in weights:
+        for w, value in zip(row, V):
+            blend += w * value
+        rows.append(blend)
+    return np.array(rows)
+""",
+        ),
+        (
             "SL5",
             """
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -130,4 +130,10 @@ class cross_entropy_gradient:
     return weights""",
             ),
         ),
+        "CG15": mistake(
+            patch(GRADIENT, "np.where(one_hot == 1, -1.0, weights)"),
+            says="At the target −1 stands in place of the weight; 1 should be subtracted from the weight: p − 1.",
+            why="""The gradient is p − y, and y is 1 at the target and 0 elsewhere. With a weight of 0.9 on the target what is left to
+            learn is −0.1; with −1 every row would be pushed as if nothing were learned, and no longer sums to 0.""",
+        ),
     }

@@ -189,8 +189,9 @@ class find_failure:
                 f"[{TABLE}]",
                 f"[{TABLE}, [[-1.3, -1.5, -1.0, 0.9, 0.4, 1.2]]]",
             ),
-            says="It was only tested whether rows sum to 1; many wrong functions pass that, so compare with the right weights.",
-            why="""Powers of 2, absolute values or rounded scores give rows that sum to 1, too.
+            says="""Only what every table of weights has was tested, such as rows that sum to 1; many wrong functions pass that, so
+            compare with the right weights.""",
+            why="""Powers of 2, absolute values or rounded scores give rows without a negative number that sum to 1, too.
             Write a softmax of your own and compare number by number.""",
         ),
         "FF4": (

@@ -71,4 +71,5 @@ class softmax_jacobian:
             −p_i p_j, negative: raising one score takes weight from all others. The derivative of p_i is p_i (δ_ij − p_j), so p_i
             multiplies the δ as well: with the identity a row sums to 1 − p_i, not to 0.""",
         ),
+        "SX62": (patch(JACOBIAN, "np.eye(len(p)) - p"), patch(JACOBIAN, "np.eye(len(p)) - p[:, None]")),
     }

@@ -1262,6 +1262,13 @@ def log_softmax(x, axis=-1):
     ],
     "softmax_jacobian": [
         (
+            "SX62",
+            """
+def softmax_jacobian(p: np.ndarray) -> np.ndarray:
+    return np.eye(p.size) - p[np.newaxis, :]
+""",
+        ),
+        (
             "SX44",
             """
 def softmax_jacobian(p: np.ndarray) -> np.ndarray:
@@ -1645,6 +1652,16 @@ def cross_entropy(scores, targets):
         ),
     ],
     "cross_entropy_gradient": [
+        (
+            "CG15",
+            """
+def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    z = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
+    gradient = z / np.sum(z, axis=-1, keepdims=True)
+    np.put_along_axis(gradient, np.asarray(targets)[..., None], -1.0, axis=-1)
+    return gradient
+""",
+        ),
         (
             "SM3",
             """

@@ -115,6 +115,13 @@ class dot_product_std:
             √d_k. On [−1, 1) the mean is 0, but the variance is ⅓ where it should be 1: the spread is √d_k / 3.""",
         ),
         "WS15": patch("dots.std()", "dots.var()"),
+        "LN15": mistake(
+            patch("dots.std()", "np.abs(dots - dots.mean()).mean()"),
+            patch("dots.std()", "np.abs(dots).mean()"),
+            says="The mean distance from the mean was taken; the standard deviation is the root of the mean squared distance.",
+            why="""For normally distributed numbers the mean distance is √(2/π) = 0.8 of the standard deviation. For 1, 2 and 6 the mean
+            distance is 2, and the root of the mean square 2.16. Only variances add up: that is why d_k products spread by √d_k.""",
+        ),
         "WS4": mistake(
             patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
             patch("sum(axis=-1)", "mean(axis=-1)"),
@@ -131,8 +138,8 @@ class dot_product_std:
             every_key,
             patch("q * k", "q * q"),
             patch(K, "k = q"),
-            says="""Vectors met themselves, one query met all keys, or every query every key; each pair should have a query
-            and a key of its own.""",
+            says="""Vectors met themselves, one query met all keys, one key all queries, or every query every key; each pair
+            should have a query and a key of its own.""",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k), while for a query and a
             key the signs are independent and the mean is 0. With one query or one key for all, the dot products spread by
             how long it is, which for d_k = 1 is anything between 0 and 3. `q @ k.T` has n² dot products, made of n queries

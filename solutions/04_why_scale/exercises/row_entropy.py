@@ -117,4 +117,10 @@ class row_entropy:
             why="""ln(p + ε) is another number than ln p, and for weights near ε quite another one. −p ln p tends to 0 with p: where p is 0,
             put 1 under the logarithm, and 0 · ln 1 is 0.""",
         ),
+        "WS40": mistake(
+            patch("(weights * logs).sum(axis=-1)", "(weights * logs).mean(axis=-1)"),
+            says="The terms −p ln p were averaged over the keys; they should be added up.",
+            why="""The entropy is the mean of −ln p with the weights p, and the p in each term is that weight already. Divided by the
+            number of keys once more, equal weights would have ln n / n where ln n is right.""",
+        ),
     }

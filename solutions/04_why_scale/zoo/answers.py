@@ -124,6 +124,18 @@ def dot_product_std(d_k, n_samples, rng):
 WRONG = {
     "dot_product_std": [
         (
+            "LN15",
+            """
+def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
+    dots = []
+    for _ in range(n_samples):
+        q, k = rng.normal(size=d_k), rng.normal(size=d_k)
+        dots.append(q @ k)
+    mean = sum(dots) / n_samples
+    return float(sum(abs(dot - mean) for dot in dots) / n_samples)
+""",
+        ),
+        (
             None,
             """
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
@@ -289,6 +301,14 @@ def dot_product_std(d_k, n_samples, rng):
         ),
     ],
     "row_entropy": [
+        (
+            "WS40",
+            """
+def row_entropy(weights: np.ndarray) -> np.ndarray:
+    safe = np.where(weights > 0, weights, 1.0)  # ln 1 = 0
+    return np.mean(-safe * np.log(safe), axis=-1)
+""",
+        ),
         (
             "WS39",
             """

@@ -123,6 +123,7 @@ class leaks:
                 names=("x",),
                 options={"candidate": name, **more},
                 show=False,
+                costly=t > 9,
             )
 
         for number, name in enumerate((*TIGHT, *LEAKY)):

@@ -78,4 +78,15 @@ class padding_mask:
             why="""Which keys are real does not depend on the query, so one row is enough and fits any number of queries. A mask of
             max_len rows fits self-attention alone, and one that also hides everything from padded queries makes their rows empty.""",
         ),
+        "MA39": mistake(
+            patch(
+                "real = positions < lengths[:, None]",
+                """real = torch.ones(len(lengths), max_len, dtype=torch.bool, device=lengths.device)
+    for row, length in zip(real, lengths.tolist()):
+        row[length - max_len:] = False""",
+            ),
+            says="A sequence without padding was hidden as a whole: `[-0:]` is all of it; cut at its length, `[length:]`.",
+            why="""Counted from the end, the padding of 2 places is `[-2:]`. With none it is `[-0:]`, and −0 is 0: the whole row. Counted
+            from the front nothing has to be told apart: `[length:]` is empty where the length is max_len.""",
+        ),
     }

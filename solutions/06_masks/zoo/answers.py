@@ -529,6 +529,17 @@ def leaks(attention, x):
     ],
     "padding_mask": [
         (
+            "MA39",
+            """
+def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
+    mask = torch.ones(len(lengths), 1, max_len, dtype=torch.bool)
+    for b, length in enumerate(lengths.tolist()):
+        n_pad = max_len - length
+        mask[b, :, -n_pad:] = False
+    return mask
+""",
+        ),
+        (
             None,
             """
 def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:

@@ -180,7 +180,7 @@ class TransformerBlock:
             patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
             patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
             patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
-            says="The two lines do not follow each other: x = x + attn(ln1(x)) comes first, and x + mlp(ln2(x)) goes on from that x.",
+            says="The second line does not go on from the first, in both of its places: after x = x + attn(ln1(x)) comes x + mlp(ln2(x)).",
             why="""The network should work on what attention gathered in this block, and its result should be added to that. Some
             models do run both branches side by side, on the block's input, and save time. Where the second sum starts from the
             block's input, what attention gathered reaches the output only through mlp, not along the residual connection around it.""",

@@ -542,6 +542,15 @@ WRONG["layer_norm"] = [
 
 WRONG["layer_norm"] += [
     (
+        "LN17",
+        """
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    var, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
+    normed = (x - mean) * torch.rsqrt(var + eps)
+    return normed * (1.0 + weight) + bias
+""",
+    ),
+    (
         "LN6",
         """def layer_norm(x, weight, bias, eps=1e-5):
     dims = tuple(range(1, x.dim())) or (0,)

@@ -64,9 +64,10 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         seed=None,
         scale=100.0,
     )
-    yield sample("tepid", "1000 rows at temperature 120, logits that differ by hundreds", 120.0, seed=7, scale=120.0)
+    # Here and at 2.2 no share of a likely mistake lies so near the tolerance's end that chance decides.
+    yield sample("tepid", "1000 rows at temperature 4.7, logits that differ by a few", 4.7, seed=7, scale=2.35)
     yield sample("global", "1000 rows without a generator", 150.0, seed=None, scale=150.0)
-    for i, (shift, temperature) in enumerate(((9000.0, 1.0), (-9000.0, 1.5), (9000.0, 0.9))):
+    for i, (shift, temperature) in enumerate(((9000.0, 1.0), (-9000.0, 2.2), (9000.0, 0.9))):
         yield sample(f"large-{i}", f"logits around {shift:.0f}", temperature, seed=i, shift=shift, stage="extremes")
 
 

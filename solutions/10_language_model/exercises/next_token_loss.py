@@ -130,7 +130,8 @@ class next_token_loss:
             patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).{PICKED}.log().mean()"),
             patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).log().{PICKED}.mean()"),
             patch(CALL, f"(({LOGITS}).exp().sum(dim=-1).log() - ({LOGITS}).{PICKED}.squeeze(1)).mean()"),
-            says="The weights, or the exponentials they are made of, leave the range of float32: take log_softmax of the logits.",
+            says="""The weights, or the exponentials they are made of, leave the range of float32, or a small number was added to keep them
+            from 0: take log_softmax of the logits.""",
             why="""float32 ends near e^88.7: exp of a logit above that is ∞, and ∞/∞ is NaN. softmax rounds e^(−1000) to 0, whose
             logarithm is −∞, and the gradient is NaN. A small number added to the weight only caps the loss: −log(1e-9) is 20.7, so a
             token that the model holds for e^(−100) costs no more than that, and next to no gradient comes back.

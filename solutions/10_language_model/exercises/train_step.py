@@ -164,10 +164,16 @@ class train_step:
             patch(
                 CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"
             ),
-            says="""Each entry, or each parameter's gradient, was clipped by itself; the norm of all gradients together should be
-            clipped.""",
-            why="""`clip_grad_value_` cuts every entry off at ±clip. Clipped one by one, gradients change their proportions. Either
-            way the step goes in another direction. `clip_grad_norm_` scales the whole gradient by one number and keeps it.""",
+            patch(
+                CLIP,
+                "grads = [p.grad for p in model.parameters() if p.grad is not None]\n    norm = sum(grad.norm() for grad in grads)\n"
+                "    for grad in grads if norm > clip else ():\n        grad *= clip / norm",
+            ),
+            says="""Each entry, or each parameter's gradient, was clipped by itself, or their norms were added up; the norm of all
+            gradients together should be clipped.""",
+            why="""The norm of all is the root of the sum of all squares: for norms of 3 and 4 it is 5, not 7. `clip_grad_value_` cuts
+            every entry off at ±clip. Clipped one by one, gradients change their proportions. Either way the step goes in another
+            direction. `clip_grad_norm_` scales the whole gradient by one number and keeps it.""",
         ),
         "PO3": patch("parameters(), clip)", "parameters(), 1.0)"),
         "TR7": mistake(

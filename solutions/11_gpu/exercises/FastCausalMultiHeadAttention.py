@@ -228,4 +228,13 @@ class FastCausalMultiHeadAttention:
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
         "GP51": (DIVIDED,),
+        "MU4": (
+            patch("attended.transpose(1, 2).reshape(b, t, d_model)", "attended.permute(0, 2, 3, 1).flatten(2)"),
+            patch(
+                "self.num_heads, d_model // self.num_heads",
+                "d_model // self.num_heads, self.num_heads",
+                "2, 0, 3, 1, 4",
+                "2, 0, 4, 1, 3",
+            ),
+        ),
     }

@@ -62,7 +62,9 @@ class pick_device:
             patch(CUDA, ""),
             patch(CUDA, MPS, MPS, CUDA),
             patch(MPS, ""),
-            says="A GPU is available, but another device was chosen; CUDA should go first, then mps, then cpu.",
+            patch(CUDA, "", MPS, ""),
+            says="""A GPU is available, but another device was chosen; ask `torch.cuda.is_available()` first, then for mps, and take the
+            cpu only where both say no.""",
             why="""Nothing asks for it, something else is asked than whether it is available, or a later line takes the choice back.
             The order of the questions is the order of preference, and the first that is available wins. Of two `if` one after the
             other, the second decides again; `elif` goes on from the first. torch calls Apple's GPU mps, and answers for it in

@@ -802,6 +802,15 @@ WRONG["attention_bytes"] += [
 
 WRONG["attention_flops"] += [
     (
+        "GP19",
+        """
+def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
+    forward = 4 * batch * t_q * t_k * num_heads * d_head // (2 if causal else 1)
+    backward = 2.5 * forward
+    return forward + backward
+""",
+    ),
+    (
         "GP14",
         """def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
     scores = 2 * t_q * t_k * d_head
@@ -885,15 +894,43 @@ WRONG["time_ms"] += [
 # Right on ordinary inputs alone
 WRONG["pick_device"] += [
     (
+        "GP9",
+        """
+def pick_device() -> torch.device:
+    # torch puts new tensors where it can compute
+    probe = torch.empty(1)
+    return probe.device
+""",
+    ),
+    (
         None,
         '''def pick_device() -> torch.device:
     """torch knows the accelerator of this machine by itself since 2.6."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return found if found is not None else torch.device("cpu")
 ''',
-    )
+    ),
 ]
 WRONG["FastCausalMultiHeadAttention"] += [
+    (
+        "MU4",
+        """
+class FastCausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("num_heads has to divide d_model")
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, d_model * 3, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        qkv = self.qkv(x).unflatten(-1, (3, self.h, -1))
+        q, k, v = qkv.transpose(1, 3).unbind(2)  # each (B, h, T, d_head)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(out.permute(0, 2, 3, 1).flatten(2))
+""",
+    ),
     (
         None,
         """class FastCausalMultiHeadAttention(nn.Module):
@@ -914,5 +951,5 @@ WRONG["FastCausalMultiHeadAttention"] += [
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(y.transpose(1, 2).flatten(2))
 """,
-    )
+    ),
 ]

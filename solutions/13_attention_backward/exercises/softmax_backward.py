@@ -96,4 +96,7 @@ class softmax_backward:
             ),
         ),
         "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
+        "SX62": patch(
+            "weights * (grad_weights - mean)", "grad_weights - weights * grad_weights.sum(axis=-1, keepdims=True)"
+        ),
     }

@@ -826,6 +826,14 @@ def wrong_gradients(forward, backward, inputs, grad_output):
         ),
     ],
     "softmax_backward": [
+        (
+            "SX62",
+            """
+def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    total = np.sum(grad_weights, axis=-1, keepdims=True)
+    return grad_weights - weights * total
+""",
+        ),
         *(
             (
                 "AB8",

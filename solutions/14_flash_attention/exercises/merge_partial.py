@@ -233,7 +233,12 @@ class merge_partial:
             patch(MAXIMUM, "m = torch.full_like(m_a, max(m_a.max(), m_b.max()))"),
             patch(SHIFT, "shift = m.max().masked_fill(m.max() == -math.inf, 0.0)"),
         ),
-        "TI13": patch("torch.maximum", "torch.minimum"),
+        "TI13": (
+            patch("torch.maximum", "torch.minimum"),
+            patch("torch.maximum", "torch.logaddexp"),
+            patch("torch.maximum(m_a, m_b)", "torch.where(m_a == -math.inf, m_b, m_a)"),
+            patch("torch.maximum(m_a, m_b)", "m_b"),
+        ),
         "TI18": patch(L, "l = l_a + l_b"),
         "OS14": mistake(
             patch(

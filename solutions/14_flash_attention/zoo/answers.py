@@ -1011,6 +1011,40 @@ WRONG["tiled_attention_backward"] += [
 
 WRONG["merge_partial"] += [
     (
+        "TI13",
+        """
+Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    m_a, l_a, o_a = a
+    m_b, l_b, o_b = b
+    empty_a, empty_b = m_a.isneginf(), m_b.isneginf()
+    # bring b to the scale of a; rows in which a has seen nothing take b as it is
+    m = torch.where(empty_a, m_b, m_a)
+    change = torch.where(empty_a, torch.ones_like(m_a), torch.exp(torch.where(empty_a | empty_b, m_a.new_tensor(0.0), m_b - m_a)))
+    change = torch.where(empty_b, torch.zeros_like(change), change)
+    l = l_a + change * l_b
+    o = o_a + change[..., None] * o_b
+    return m, l, o
+""",
+    ),
+    (
+        "TI13",
+        """
+Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.logaddexp(m_a, m_b)  # the stable way to put two logarithms together
+    reference = m.masked_fill(m == -math.inf, 0.0)
+    w_a = (m_a - reference).exp()
+    w_b = (m_b - reference).exp()
+    return m, w_a * l_a + w_b * l_b, w_a[..., None] * o_a + w_b[..., None] * o_b
+""",
+    ),
+    (
         "OS17",
         """Partial = tuple[Tensor, Tensor, Tensor]
 
@@ -1023,5 +1057,5 @@ def merge_partial(a: Partial, b: Partial) -> Partial:
     f_a, f_b = torch.exp(m_a - safe), torch.exp(m_b - safe)
     return m, f_a * l_a + f_b * l_b, f_a[..., None] * o_a + f_b[..., None] * o_b
 """,
-    )
+    ),
 ]

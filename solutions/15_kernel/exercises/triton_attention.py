@@ -181,6 +181,7 @@ class triton_attention:
     mistakes = {
         "SD1": patch(SCORES, "scores = tl.dot(q_tile, tl.trans(k_tile))"),
         "SD2": patch("1 / math.sqrt(d)", "1 / d"),
+        "SD3": patch("1 / math.sqrt(d)", "1 / math.sqrt(h * d)"),
         "SD5": patch("1 / math.sqrt(d)", "math.sqrt(d)"),
         "MK3": ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=TILES),
         "MK4": (

@@ -994,6 +994,52 @@ def triton_softmax(x: Tensor) -> Tensor:
 # What runs in the interpreter, and on no GPU
 WRONG["triton_attention"] += [
     (
+        "SD3",
+        """
+@triton.jit
+def attention_kernel(
+    q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr
+):
+    tile, head = tl.program_id(0), tl.program_id(1)
+    i = tile * QUERIES + tl.arange(0, QUERIES)
+    c = tl.arange(0, D)
+    at_q = (head * t_q + i[:, None]) * D + c[None, :]
+    mine = tl.load(q + at_q, mask=i[:, None] < t_q, other=0.0)
+    top = tl.full((QUERIES,), -float("inf"), tl.float32)
+    total = tl.zeros((QUERIES,), tl.float32)
+    mixed = tl.zeros((QUERIES, D), tl.float32)
+    stop = t_k
+    if CAUSAL:
+        stop = tl.minimum(t_k, (tile + 1) * QUERIES + (t_k - t_q))
+    for left in range(0, stop, KEYS):
+        j = left + tl.arange(0, KEYS)
+        at_k = (head * t_k + j[:, None]) * D + c[None, :]
+        keys = tl.load(k + at_k, mask=j[:, None] < t_k, other=0.0)
+        values = tl.load(v + at_k, mask=j[:, None] < t_k, other=0.0)
+        s = tl.dot(mine, tl.trans(keys), input_precision="ieee") * scale
+        s = tl.where(j[None, :] < t_k, s, -float("inf"))
+        if CAUSAL:
+            s = tl.where(j[None, :] <= i[:, None] + (t_k - t_q), s, -float("inf"))
+        new_top = tl.maximum(top, tl.max(s, axis=1))
+        e = tl.exp(s - new_top[:, None])
+        shrink = tl.exp(top - new_top)
+        total = total * shrink + tl.sum(e, axis=1)
+        mixed = mixed * shrink[:, None] + tl.dot(e.to(values.dtype), values, input_precision="ieee")
+        top = new_top
+    tl.store(out + at_q, mixed / total[:, None], mask=i[:, None] < t_q)
+
+
+def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    b, h, t_q, d = q.shape
+    d_model = h * d
+    out = torch.empty_like(q)
+    attention_kernel[(triton.cdiv(t_q, 64), b * h)](
+        q, k, v, out, t_q, k.shape[2], d_model**-0.5, CAUSAL=causal, D=d, QUERIES=64, KEYS=32
+    )
+    return out
+""",
+    ),
+    (
         None,
         _PLAIN_TRITON_ATTENTION.replace(
             "l = l * c + tl.sum(p, 1)", "total = l * c + tl.sum(p, 1)\n        l = total"

@@ -127,4 +127,11 @@ class window_mask:
             why="""In blocks of 3 the token at position 3 sees itself alone, and the one at position 5 three tokens. A window of 3
             gives both the last three: p − j < 3.""",
         ),
+        "WM20": mistake(
+            patch(MASK, "((p - j).abs() < window) | ((j <= p) & (j < sinks))"),
+            patch(MASK, "((p - j).abs() < window) | (j < sinks)"),
+            says="The window reaches to later keys as well; it should be the token itself and what comes before it.",
+            why="""A window to both sides suits an encoder, which reads the whole text. Here a token is predicted from what comes before:
+            j ≤ p holds for every key that is seen, in the window and among the sinks.""",
+        ),
     }

@@ -1108,6 +1108,17 @@ WRONG["generate_cached"] += [
 
 WRONG["window_mask"] += [
     (
+        "WM20",
+        """
+def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
+    position = torch.arange(t_q).view(-1, 1) + (t_k - t_q)
+    key = torch.arange(t_k).view(1, -1)
+    local = (position - key).abs() < window
+    always = (key < sinks) & (key <= position)
+    return torch.logical_or(local, always)
+""",
+    ),
+    (
         "SW1",
         """def window_mask(t_q, t_k, window, sinks=0):
     rows = []
@@ -1151,6 +1162,32 @@ WRONG["window_mask"] += [
 
 WRONG["KVCache"] += [
     (
+        "KC13",
+        """
+class KVCache:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
+        self.memory = torch.empty(2, batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+        self.position = 0  # where the next token goes
+        self.count = 0
+
+    @torch.no_grad()
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        end = self.position + k.shape[2]
+        if end > self.memory.shape[3]:
+            raise ValueError("the cache is full")
+        self.memory[0, :, :, self.position : end].copy_(k)
+        self.memory[1, :, :, self.position : end].copy_(v)
+        self.position = end
+        self.count += 1
+        return self.memory[0, :, :, :end], self.memory[1, :, :, :end]
+
+    def __len__(self) -> int:
+        return self.count
+""",
+    ),
+    (
         "KC11",
         """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
@@ -1169,7 +1206,7 @@ WRONG["KVCache"] += [
     def __len__(self):
         return self.used
 """,
-    )
+    ),
 ]
 
 WRONG["generate_cached"] += [

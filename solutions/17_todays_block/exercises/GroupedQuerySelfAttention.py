@@ -305,8 +305,8 @@ class GroupedQuerySelfAttention:
             patch(UNEVEN, "", ODD, ""),
             patch(UNSHARED, ""),
             patch(ODD, ""),
-            says="""Sizes that do not fit are not refused with ValueError when the module is built: d_model / num_heads and num_heads /
-            num_kv_heads should be whole, and d_head even.""",
+            says="""Some sizes that do not fit, or all, are not refused with ValueError when the module is built: d_model / num_heads and
+            num_heads / num_kv_heads should be whole, and d_head even.""",
             why="""`d_model // num_heads` rounds down, and the error comes later, as a message about shapes that never mentions heads. 4
             heads in 3 groups leave one query head without keys. RoPE turns numbers in pairs, so an odd d_head fails at the first call. A
             module that can never run should not be built.""",
@@ -338,6 +338,15 @@ class GroupedQuerySelfAttention:
             patch("F.scaled_dot_product_attention(q, k, v", "F.scaled_dot_product_attention(q, v, k"),
         ),
         "MU4": (
+            patch(
+                HEADS,
+                HEADS.replace(
+                    "unflatten(-1, (-1, self.d_head)).transpose(1, 2)",
+                    "unflatten(-1, (self.d_head, -1)).permute(0, 3, 1, 2)",
+                ),
+                "heads.transpose(1, 2).flatten(2)",
+                "heads.permute(0, 2, 3, 1).flatten(2)",
+            ),
             patch(HEADS, f"{HEADS}\n        k = {TURNED_ROUND.format('self.w_k(x)')}"),
             patch(
                 HEADS,

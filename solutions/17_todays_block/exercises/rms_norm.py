@@ -226,7 +226,7 @@ class rms_norm:
             patch("+ eps", "+ 1e-05"),
             patch("+ eps", "+ 1e-06"),
             patch(" + eps", ""),
-            says="The argument eps has no effect: none is added, or another number is written into the code.",
+            says="The argument eps is not added: nothing is, or another number that is written into the code.",
             why="""Without eps a token of zeros, an embedding or a padded place, gives 0/0, which is NaN, and attention carries one NaN to
             every later token. Models differ in eps: 1e-5 in Llama 2 and SmolLM2, 1e-6 in the first Llama and in others.""",
             issue="apache/tvm#15856",
@@ -245,5 +245,18 @@ class rms_norm:
             why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
             a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
             issue="GeeeekExplorer/nano-vllm#170",
+        ),
+        "LN17": patch("/ root * weight", "/ root * (1 + weight)"),
+        "TB89": mistake(
+            patch(
+                "wide = x.to(torch.promote_types(x.dtype, torch.float32))",
+                "wide = x.to(torch.promote_types(x.dtype, torch.float32)) * weight",
+                "wide / root * weight",
+                "wide / root",
+            ),
+            says="The weight was multiplied in before the root mean square was taken; normalize x alone, then multiply.",
+            why="""Weighted first, the features change what they are divided by, and a weight that doubles all of them changes nothing.
+            What is normalized should come out with a root mean square of 1, whatever the weights; these then say how much of each goes
+            on.""",
         ),
     }

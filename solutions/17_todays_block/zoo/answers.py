@@ -56,6 +56,16 @@ RIGHT = {
 }
 WRONG = {
     "rms_norm": [
+        (
+            "TB89",
+            """
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    scaled = x.to(wide) * weight.to(wide)
+    rms = (scaled.square().mean(-1, keepdim=True) + eps).sqrt()
+    return (scaled / rms).to(x.dtype)
+""",
+        ),
         ("TB1", _DOUBLE.replace("y = x.double()", "y = x.double()\n    y = y - y.mean(-1, keepdim=True)")),
         (
             "TB1",
@@ -813,12 +823,44 @@ WRONG["GroupedQuerySelfAttention"] += [
 
 WRONG["GroupedQuerySelfAttention"] += [
     (
+        "MU4",
+        """
+class GroupedQuerySelfAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0) -> None:
+        super().__init__()
+        self.d_head, remainder = divmod(d_model, num_heads)
+        if remainder or num_heads % num_kv_heads or self.d_head % 2:
+            raise ValueError("sizes do not divide")
+        self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, base
+        kv_width = num_kv_heads * self.d_head
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, kv_width, bias=False)
+        self.w_v = nn.Linear(d_model, kv_width, bias=False)
+        self.w_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, d_model = x.shape
+        at = torch.arange(t, device=x.device)
+
+        def heads(y, n):
+            return y.view(b, t, self.d_head, n).permute(0, 3, 1, 2)  # (B, n, T, d_head)
+
+        q = apply_rope(heads(self.w_q(x), self.num_heads), at, self.base)
+        k = apply_rope(heads(self.w_k(x), self.num_kv_heads), at, self.base)
+        v = heads(self.w_v(x), self.num_kv_heads)
+        times = self.num_heads // self.num_kv_heads
+        k, v = (each.repeat_interleave(times, dim=1) for each in (k, v))
+        found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.w_o(found.permute(0, 2, 3, 1).reshape(b, t, d_model))
+""",
+    ),
+    (
         "TB43",
         _PLAIN_GROUPED.replace(
             "q = apply_rope(q, positions, self.base)",
             "q = apply_rope(apply_rope(q, positions, self.base), positions, self.base)",
         ),
-    )
+    ),
 ]
 
 # Right on ordinary inputs alone

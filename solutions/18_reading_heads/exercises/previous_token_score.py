@@ -56,11 +56,13 @@ class previous_token_score:
             patch("offset=-1", "offset=1"),
             patch("offset=-1", "offset=0"),
             patch("offset=-1", "offset=-2"),
-            says="Another diagonal was read than the one below the main one: row i should be read in column i − 1, the token before.",
+            patch("weights.diagonal(offset=-1, dim1=-2, dim2=-1)", "weights.tril(-1).sum(dim=-1)[..., 1:]"),
+            says="""Something else was read than the diagonal below the main one, such as another diagonal or all earlier tokens: row i
+            should be read in column i − 1, the token before.""",
             why="""Rows are queries and columns keys, so the token before is one column to the left, a negative offset: −1. The rows [1,
             0, 0], [0.8, 0.2, 0], [0.3, 0.4, 0.3] have 0.8 and 0.4 there, and the score is 0.6. The main diagonal holds what each token
-            gives to itself, with a mean of 0.5. Above it a causal mask has left zeros. Two places back is the single 0.3, and with two
-            tokens nothing, whose mean is NaN.""",
+            gives to itself, with a mean of 0.5. All of a row up to it says that a head looks back, not how far. Above it a causal mask
+            has left zeros. Two places back is the single 0.3, and with two tokens nothing, whose mean is NaN.""",
         ),
         "PV4": mistake(
             patch(RETURN, "return back.sum(dim=-1).mean(dim=0) / weights.shape[-1]"),

@@ -498,6 +498,15 @@ WRONG = {
         ),
     ],
     "previous_token_score": [
+        (
+            "PV1",
+            """
+def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
+    below = torch.tril(weights, diagonal=-1)  # everything before the token itself
+    per_row = below.sum(dim=-1)[:, :, 1:]
+    return per_row.mean(dim=2).mean(dim=0)
+""",
+        ),
         ("PV1", _PREVIOUS.replace("-1, -2, -1)", "1, -2, -1)")),
         ("PV1", _PREVIOUS.replace("-1, -2, -1)", "-1, -1, -2)")),
         ("PV1", _PREVIOUS.replace("-1, -2, -1)", "0, -2, -1)")),

@@ -121,7 +121,7 @@ class head_shard:
             patch(UNEVEN, UNEVEN.replace("num_heads % world_size", "proj_weight.shape[0] % world_size")),
             patch(UNEVEN, UNEVEN.replace("num_heads % world_size", "num_heads < world_size")),
             patch(UNEVEN, UNEVEN.replace("num_heads % world_size", "rank >= world_size")),
-            says="Heads that do not divide evenly among the ranks are not refused with ValueError.",
+            says="Heads that do not divide evenly among the ranks are not refused with ValueError, or not always.",
             why="""Three heads of two numbers on two ranks: d_model = 6 can be halved, and the cut goes through the middle of head 1.
             Every shape fits and every number is wrong. It is num_heads that has to be divisible.""",
         ),

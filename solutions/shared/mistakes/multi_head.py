@@ -83,7 +83,7 @@ TEXTS = (
     ),
     MistakeText(
         "MU4",
-        "Heads took every num_heads-th number of the projection; each should get one contiguous slice of it.",
+        "Heads hold every num_heads-th number, of the projection or of what goes into the last one; each should have one contiguous slice.",
         "Head h should hold the numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals the numbers out "
         "like cards. It trains as well, and no weights of another model fit it.\n\n"
         "Take d_model = 4 and two heads. Head 0 should hold the numbers 0 and 1. Dealt out, it gets the numbers 0 and 2.",

@@ -360,7 +360,7 @@ TEXTS = (
     ),
     MistakeText(
         "CM42",
-        "The model was put into another mode, during the call or for good; it should be left as the caller had set it.",
+        "The model is in another mode after the call, or works in another one than asked for; the caller's mode should be there at the end.",
         "A sample drawn in the middle of training then switches dropout off for all that follows, and `model.train()` switches it "
         "on in a model that was not training. Nothing reports it. What has to change the mode saves the flag first, "
         "`model.training`, and puts it back; a training step has no need to change it, since the loop around it decides.",
@@ -425,7 +425,7 @@ TEXTS = (
     ),
     MistakeText(
         "TI13",
-        "The new maximum should be the larger of the two; it was the tile's own, or the smaller one.",
+        "The new maximum should be the larger of the two; it was only one side's own, the smaller one, or a soft maximum (logaddexp).",
         "Where m_new lies below what came before, exp(m − m_new) is above 1 and overflows as soon as the two lie 89 apart; within the "
         "range of float32 the result may still be right, since both sums carry the same factor. In a tile or a part in which a query "
         "sees nothing, the maximum is −∞: taken for the new one, it makes everything infinite or NaN.",
@@ -449,5 +449,11 @@ TEXTS = (
         "The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
         "What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile that a "
         "query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.",
+    ),
+    MistakeText(
+        "LN17",
+        "The factor is 1 + weight, as in models whose weights begin at 0; here the weight itself is the factor.",
+        "Both conventions exist, and weights that were trained with one mean something else in the other. Where the weight begins at 1, "
+        "as in nn.LayerNorm and nn.RMSNorm, 1 + weight doubles every feature.",
     ),
 )

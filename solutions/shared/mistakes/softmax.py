@@ -62,12 +62,23 @@ TEXTS = (
     ),
     MistakeText(
         "SM6",
-        "One maximum was taken for all rows, so a row far below it underflowed; take each row's own.",
+        "A number above a row's own maximum was subtracted, such as one for all rows, so the row underflowed; take its own.",
         "`scores.max()` is the largest score of all queries. It prevents overflow, but a row that lies far below it loses all its "
         "exponentials to 0, and 0 / 0 is NaN. In float32 a distance of 104 is enough, in float64 746.\n\n"
+        "The largest absolute value does the same to a row of large negative scores.\n\n"
         "Take float32 rows [0, 1] and [−200, −201]. The overall maximum is 1, so the second row becomes [−201, −202] and its "
         "exponentials [0, 0]. Its own maximum, −200, makes it [0, −1], with weights [0.7311, 0.2689].",
         "exps = np.exp(scores - scores.max())\nweights = exps / exps.sum(axis=-1, keepdims=True)",
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)",
+    ),
+    MistakeText(
+        "SX62",
+        "This belongs to the logarithm of softmax; softmax itself has a factor p_i more in each row i.",
+        "log p_i changes with score j by δ_ij − p_j, and p_i itself p_i times as much: p_i (δ_ij − p_j). Backward, the first gives "
+        "g − p · Σ g, and the second p · (g − Σ p g).\n\n"
+        "Take p = [0.25, 0.75]. The logarithm's Jacobian is [[0.75, −0.75], [−0.25, 0.25]], softmax's [[0.1875, −0.1875], "
+        "[−0.1875, 0.1875]].",
+        "jacobian = np.eye(len(p)) - p",
+        "jacobian = np.diag(p) - np.outer(p, p)",
     ),
 )
