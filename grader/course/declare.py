@@ -79,8 +79,6 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
         ways += [(id, way) for id, one in declared.items() for way in one.ways[1:]]
         properties = tuple(value for value in given.values() if isinstance(value, Property))
         own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
-        # A module costs many times what a function does.
-        pair_runs = {"pair_runs": 90} if fields.get("kind") == "class" else {}
         own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
@@ -88,7 +86,7 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
             mistakes=tuple(Mistake(id, way) for id, way in ways),
             texts=tuple(replace(one.text, id=id) for id, one in declared.items() if one.text),
             properties=(*given.get("more_properties", ()), *properties),
-            **{**pair_runs, **fields, **own},
+            **{**fields, **own},
         )
 
     return specify

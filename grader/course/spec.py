@@ -124,8 +124,8 @@ class Exercise:
     indistinguishable: pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     unused_parameters: those that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
-    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, fewer where a run takes long: a count and no clock, so that
-               a verdict is the same on every machine. `declare` gives a class fewer than a function.
+    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes where a run takes longer than it usually does: a count and
+               no clock, so that a verdict is the same on every machine.
     libraries: those without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
@@ -151,7 +151,7 @@ class Exercise:
     indistinguishable: tuple[tuple[str, str], ...] = ()
     unused_parameters: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
-    pair_runs: int = 150
+    pair_runs: int | None = None
     libraries: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4

@@ -31,6 +31,7 @@ from grader.worker.values import Observation, Part
 UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 FEW = 2  # cheap cases, which leave few mistakes
 MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
+PAIR_RUNS, TORCH_PAIR_RUNS = 150, 60  # of pairs on cases; with torch a run takes many times as long
 SMALL = 1000  # numbers that go in: so many take as long as all else
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
@@ -61,6 +62,13 @@ class Diagnosis:
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self._object = cache(self._build)
         self._shown: dict[tuple[Key, int], Compared] = {}
+        torch = self.exercise.kind == "class" or any(
+            part.kind == "tensor"
+            for one in (*self.inputs, *(each.parts for each in self.expected))
+            for part in one.values()
+        )
+        own = self.exercise.pair_runs
+        self._pair_runs = own if own is not None else TORCH_PAIR_RUNS if torch else PAIR_RUNS
         # How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine.
         self._sizes = [
             SMALL + sum(part.array.size for part in one.values() if part.array is not None) for one in self.inputs
@@ -96,18 +104,27 @@ class Diagnosis:
         failing = [i for i, one in observed.items() if one.wrong]
         if len(failing) < outcomes.PROOF:
             return None
-        first = _telling([i for i in self._in_order(observed) if observed[i].wrong and not self.cases[i].costly])
+        order, needed = self._in_order(observed), max(outcomes.PROOF, MOST * len(failing))
+        first = _telling([i for i in order if observed[i].wrong and not self.cases[i].costly])
+
+        def count(key: Key) -> int:
+            """In how many of the failing cases a mistake shows the same; 0 where these are too few, or where it breaks what is right."""
+            same = len(failing)
+            for i in order:
+                if observed[i].wrong:
+                    same -= not self._proves(key, i, observed[i].actual)
+                if same < needed or (self._show(key, i).wrong and not observed[i].wrong):
+                    return 0
+            return same
+
         shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
             for key in ((number,) for number in range(len(self.exercise.mistakes))):
-                likely = any(self._proves(key, i, observed[i].actual) for i in first)
-                if likely and not any(self._show(key, i).wrong for i, one in observed.items() if not one.wrong):
-                    ids, count = self._ids(key), sum(self._proves(key, i, observed[i].actual) for i in failing)
-                    shown[ids] = max(shown.get(ids, 0), count)
+                if any(self._proves(key, i, observed[i].actual) for i in first) and (same := count(key)):
+                    shown[self._ids(key)] = max(shown.get(self._ids(key), 0), same)
         most = max(shown.values(), default=0)
         likest = [ids for ids, count in shown.items() if count == most]
-        enough = most >= max(outcomes.PROOF, MOST * len(failing))
-        return (likest[0], most, len(failing)) if enough and len(likest) == 1 else None
+        return (likest[0], most, len(failing)) if len(likest) == 1 else None
 
     def _proves(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""
@@ -177,10 +194,10 @@ class Diagnosis:
     def _pairs(self, observed: Observed, at: Sequence[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
         cheap = [i for i in at if observed[i].wrong and not self.cases[i].costly]
-        if not cheap or not self._is_enough(observed, at):
+        if not cheap or not self._pair_runs or not self._is_enough(observed, at):
             return []
         fitting: list[Ids] = []
-        enough = self._runs + self.exercise.pair_runs
+        enough = self._runs + self._pair_runs
 
         def may_be(key: Key) -> bool:
             return len(set(ids := self._ids(key))) == 2 and ids not in fitting and self._object(key) is not None

@@ -105,13 +105,7 @@ def filled(fill: float):
 
 
 @exercise(
-    points=4,
-    minutes=18,
-    difficulty=3,
-    result_type="tensor",
-    result_names=("output", "weights"),
-    forbids=("attention",),
-    pair_runs=100,
+    points=4, minutes=18, difficulty=3, result_type="tensor", result_names=("output", "weights"), forbids=("attention",)
 )
 class masked_attention:
     """Compute attention only where a mask allows it, with zeros for a query that may see no key."""

@@ -147,5 +147,5 @@ class layer_norm:
             says="eps has a default other than 1e-5.",
             why="""For tokens whose variance is near eps it decides by how much they grow.""",
         ),
-        "LN17": patch("* weight + bias", "* (1 + weight) + bias"),
+        "TB7": patch("* weight + bias", "* (1 + weight) + bias"),
     }

@@ -542,7 +542,7 @@ WRONG["layer_norm"] = [
 
 WRONG["layer_norm"] += [
     (
-        "LN17",
+        "TB7",
         """
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     var, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)

@@ -58,6 +58,7 @@ class window_mask:
         "WM3": mistake(
             patch("(j <= p) & ", ""),
             patch(MASK, "(torch.abs(p - j) < window) | (j < sinks)"),
+            patch(MASK, "(torch.abs(p - j) < window) | ((j <= p) & (j < sinks))"),
             says="The mask is not causal: a query sees keys that come after it.",
             why="""p − j < window holds for every later key, since p − j is negative there. The window limits the past; j ≤ p cuts the
             future off.""",
@@ -126,12 +127,5 @@ class window_mask:
             says="The text was cut into blocks of `window` tokens; the window should slide, so that it ends at each query.",
             why="""In blocks of 3 the token at position 3 sees itself alone, and the one at position 5 three tokens. A window of 3
             gives both the last three: p − j < 3.""",
-        ),
-        "WM20": mistake(
-            patch(MASK, "((p - j).abs() < window) | ((j <= p) & (j < sinks))"),
-            patch(MASK, "((p - j).abs() < window) | (j < sinks)"),
-            says="The window reaches to later keys as well; it should be the token itself and what comes before it.",
-            why="""A window to both sides suits an encoder, which reads the whole text. Here a token is predicted from what comes before:
-            j ≤ p holds for every key that is seen, in the window and among the sinks.""",
         ),
     }

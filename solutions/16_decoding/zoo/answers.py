@@ -1108,7 +1108,7 @@ WRONG["generate_cached"] += [
 
 WRONG["window_mask"] += [
     (
-        "WM20",
+        "WM3",
         """
 def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
     position = torch.arange(t_q).view(-1, 1) + (t_k - t_q)

@@ -196,12 +196,7 @@ class rms_norm:
             says="weight is not used: it should scale each feature after the division.",
             why="""Freshly made it is 1, so that the slip shows only with trained weights. In SmolLM2 these weights lie far from 1.""",
         ),
-        "TB7": mistake(
-            patch("wide / root * weight", "wide / root * (1 + weight)"),
-            says="The features were scaled by 1 + weight; they should be scaled by weight itself.",
-            why="""Gemma stores its weights as differences from 1 and starts them at 0; Llama stores the factors. Both are RMSNorm. A
-            loader that mixes them up is off by 1 in every factor, and nothing raises.""",
-        ),
+        "TB7": patch("wide / root * weight", "wide / root * (1 + weight)"),
         "TB8": mistake(
             *(patch("mean(dim=-1", f"mean(dim={dim}") for dim in ("0", "-2")),
             patch("(wide ** 2).mean(dim=-1, keepdim=True)", "(wide ** 2).mean()"),
@@ -246,7 +241,6 @@ class rms_norm:
             a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
             issue="GeeeekExplorer/nano-vllm#170",
         ),
-        "LN17": patch("/ root * weight", "/ root * (1 + weight)"),
         "TB89": mistake(
             patch(
                 "wide = x.to(torch.promote_types(x.dtype, torch.float32))",

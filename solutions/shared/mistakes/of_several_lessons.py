@@ -451,9 +451,9 @@ TEXTS = (
         "query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.",
     ),
     MistakeText(
-        "LN17",
-        "The factor is 1 + weight, as in models whose weights begin at 0; here the weight itself is the factor.",
-        "Both conventions exist, and weights that were trained with one mean something else in the other. Where the weight begins at 1, "
-        "as in nn.LayerNorm and nn.RMSNorm, 1 + weight doubles every feature.",
+        "TB7",
+        "The features were scaled by 1 + weight; they should be scaled by weight itself.",
+        "Gemma stores its weights as differences from 1 and starts them at 0; Llama, nn.LayerNorm and nn.RMSNorm store the factors. A "
+        "loader that mixes them up is off by 1 in every factor, and nothing raises.",
     ),
 )
