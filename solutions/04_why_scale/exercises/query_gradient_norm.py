@@ -7,7 +7,7 @@ import numpy as np
 from grader.course.declare import UNTRIED, exercise, holds, mistake, patch
 from grader.course.spec import Case
 
-SCORES, TOP, TOTAL = "scale * (keys @ q)", "scores.max()", "e.sum()"
+SCORES, TOP = "scale * (keys @ q)", "scores.max()"
 JACOBIAN, CHAIN, NORM = "np.diag(p) - np.outer(p, p)", "jacobian @ (scale * keys)", "np.sqrt((by_query ** 2).sum())"
 
 

@@ -9,7 +9,6 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 MEAN = "mean = x.mean(dim=-1, keepdim=True)"
 VARIANCE = "variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)"
 RETURN = "return (x - mean) / torch.sqrt(variance + eps) * weight + bias"
-OVER = "{0}.mean(dim={1}, keepdim=True)"
 
 
 def over(dim: str):
