@@ -12,45 +12,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import combinations, takewhile
-from typing import Any
+from itertools import takewhile
 
-import numpy as np
-
-from grader.course import references
-from grader.course.patches import Patch, joined
-from grader.course.readings import IN_PART, with_readings
-from grader.course.spec import Case, Exercise
+from grader.course.readings import IN_PART
+from grader.course.spec import Case
 from grader.judging import outcomes
-from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
-from grader.worker.observe import observe, same_random_state
-from grader.worker.values import Observation, Part
+from grader.judging.compare import Compared, raises_as_asked
+from grader.judging.mistake_runs import Ids, Key, MistakeRuns
+from grader.judging.pairs import candidate_pairs
+from grader.worker.observe import same_random_state
+from grader.worker.values import Observation
 
-UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 FEW = 2  # cheap cases, which leave few mistakes
 MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
 PAIR_RUNS, TORCH_PAIR_RUNS = 150, 60  # of pairs on cases; with torch a run takes many times as long
 SMALL = 1000  # numbers that go in: so many take as long as all else
-Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
-Ids = tuple[str, ...]
 Observed = Mapping[int, Compared]  # by the case's position; cases may be missing
 
 
-@dataclass(eq=False)
-class Diagnosis:
-    """The mistakes of one exercise, each run at most once on each of its cases, and kept.
-
-    cases, expected, inputs: the cases, the reference's observations and the cases' inputs, in the same order.
-    """
-
-    exercise: Exercise
-    cases: Sequence[Case]
-    expected: Sequence[Observation]
-    inputs: Sequence[Mapping[str, Part]]
+class Diagnosis(MistakeRuns):
+    """Tells which of an exercise's mistakes show what a learner's object showed."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # Cases of claims alone that each prove a mistake by themselves, and no other.
         self._self_proving = {
             i
@@ -59,9 +43,6 @@ class Diagnosis:
         }
         self._runs = 0
         self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
-        self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
-        self._object = cache(self._build)
-        self._shown: dict[tuple[Key, int], Compared] = {}
         torch = self.exercise.kind == "class" or any(
             part.kind == "tensor"
             for one in (*self.inputs, *(each.parts for each in self.expected))
@@ -73,20 +54,6 @@ class Diagnosis:
         self._sizes = [
             SMALL + sum(part.array.size for part in one.values() if part.array is not None) for one in self.inputs
         ]
-
-    def compare(self, i: int, observation: Observation) -> Compared:
-        """What a case showed of somebody's object, beside what the reference shows."""
-        seen = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
-        return Compared(self.exercise, self.cases[i], self.expected[i], seen)
-
-    def keep(self, number: int, observations: Iterable[Observation]) -> None:
-        """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
-        for i, observation in enumerate(observations):
-            self._shown[(number,), i] = self.compare(i, observation)
-
-    def proofs(self, number: int) -> int:
-        """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
-        return sum(self._show((number,), i).wrong for i in range(len(self.cases)))
 
     def mistakes(self, observed: Observed) -> list[Ids]:
         """The mistakes that fit, each as a tuple of one id or two."""
@@ -112,24 +79,19 @@ class Diagnosis:
             same = len(failing)
             for i in order:
                 if observed[i].wrong:
-                    same -= not self._proves(key, i, observed[i].actual)
-                if same < needed or (self._show(key, i).wrong and not observed[i].wrong):
+                    same -= not self.proves(key, i, observed[i].actual)
+                if same < needed or (self.show(key, i).wrong and not observed[i].wrong):
                     return 0
             return same
 
         shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
             for key in ((number,) for number in range(len(self.exercise.mistakes))):
-                if any(self._proves(key, i, observed[i].actual) for i in first) and (same := count(key)):
-                    shown[self._ids(key)] = max(shown.get(self._ids(key), 0), same)
+                if any(self.proves(key, i, observed[i].actual) for i in first) and (same := count(key)):
+                    shown[self.ids(key)] = max(shown.get(self.ids(key), 0), same)
         most = max(shown.values(), default=0)
         likest = [ids for ids, count in shown.items() if count == most]
         return (likest[0], most, len(failing)) if len(likest) == 1 else None
-
-    def _proves(self, key: Key, i: int, actual: Observation) -> bool:
-        """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""
-        alone = self._show(key, i)
-        return alone.wrong and actual.failure is None and self._same(i, alone.actual, actual)
 
     def _to_explain(self, observed: Observed) -> Observed:
         """The cases that tell of a mistake; of those the ones that fail are its proof, since what is right is no mistake's own."""
@@ -171,7 +133,7 @@ class Diagnosis:
         if not self._is_enough(observed, at):
             return []
         every = ((number,) for number in range(len(self.exercise.mistakes)))
-        return list(dict.fromkeys(map(self._ids, self._fitting(every, observed, at, ignore_exception_text))))
+        return list(dict.fromkeys(map(self.ids, self._fitting(every, observed, at, ignore_exception_text))))
 
     def _fitting(
         self, keys: Iterable[Key], observed: Observed, at: Sequence[int], ignore_exception_text: bool = False
@@ -182,7 +144,7 @@ class Diagnosis:
         for key in keys:
             likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._sizes[i])
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
-            kept = {i for i in at if len(key) == 1 and (key, i) in self._shown}
+            kept = {i for i in at if len(key) == 1 and (key, i) in self.shown}
             order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)
             end = self._end(key, observed, order, ignore_exception_text)
             if end is None:
@@ -200,102 +162,15 @@ class Diagnosis:
         enough = self._runs + self._pair_runs
 
         def may_be(key: Key) -> bool:
-            return len(set(ids := self._ids(key))) == 2 and ids not in fitting and self._object(key) is not None
+            return len(set(ids := self.ids(key))) == 2 and ids not in fitting and self.object(key) is not None
 
-        candidates = self._candidates({i: observed[i].actual for i in _telling(cheap)})
+        candidates = candidate_pairs(self, {i: observed[i].actual for i in _telling(cheap)})
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
         for key in self._fitting(likely, observed, at):
-            fitting.append(self._ids(key))
+            fitting.append(self.ids(key))
             if len(fitting) == 2:
                 break
         return fitting
-
-    def _candidates(self, failing: Mapping[int, Observation]) -> list[Key]:
-        """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
-
-        failing: what was observed in the cases by which members are chosen.
-        """
-        patches = [
-            n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
-        ]
-        members, pools = patches, []
-        for i, actual in failing.items():
-            members = [n for n in members if self._may_take_part((n,), i, actual)]
-            pools += self._pools(members, i, actual)
-            if not all(pools):
-                return []
-        shows = {
-            n: {(i, what) for i, actual in failing.items() for what in self._explained((n,), i, actual)}
-            for n in members
-        }
-        changes = {n for n in members if any(self._show((n,), i).wrong for i in failing)}
-        pairs = [
-            pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
-        ]
-        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
-
-    def _pools(self, members: list[int], i: int, actual: Observation) -> list[set[int]]:
-        """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
-        fail a claim that holds for either, nor return something else than numbers where both return numbers."""
-        if _breaks_contract(actual):
-            return [{n for n in members if _breaks_contract(self._show((n,), i).actual)}]
-        pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
-        plain = [
-            name
-            for name, (right, theirs) in pairs.items()
-            if theirs is not None
-            and (right.role == "flag" or (theirs.kind == "none" and right.array is not None))
-            and not self._same_part(i, right, theirs)
-        ]
-        explained = {n: self._explained((n,), i, actual) for n in members} if plain else {}
-        return [{n for n in members if name in explained[n]} for name in plain]
-
-    def _explained(self, key: Key, i: int, actual: Observation) -> set[str]:
-        """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
-        alone = self._show(key, i).actual
-        if alone.failure or actual.failure:
-            return {""} if _same_failure(alone, actual) else set()
-        return {
-            name
-            for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
-            if self._same_part(i, mine, theirs) and not self._same_part(i, right, theirs)
-        }
-
-    def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
-        """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
-        alone = self._show(key, i).actual
-        if not self._show(key, i).wrong:
-            return True
-        if alone.failure or actual.failure:
-            return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
-        for right, mine, theirs in self._parts(i, alone, actual).values():
-            if self._same_part(i, right, theirs) and not self._same_part(i, right, mine):
-                return False
-            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
-                return False
-        return True
-
-    def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
-        """The parts that a mistake and the learner have of a case, by name, and those of the reference."""
-        right, mine, theirs = (one.parts for one in (self.expected[i], alone, actual))
-        return {name: (right.get(name, UNASKED), mine[name], theirs[name]) for name in mine if name in theirs}
-
-    def _ids(self, key: Key) -> Ids:
-        mistakes = self.exercise.mistakes
-        if len(key) == 1:
-            return tuple(mistakes[key[0]].id.split("+"))
-        order = [mistake.id for mistake in mistakes]
-        return tuple(sorted((mistakes[number].id for number in key), key=order.index))
-
-    def _build(self, key: Key) -> Any:
-        """The object that shows a mistake, or two; None where the patches of two do not go together."""
-        if len(key) == 1:
-            return references.wrong(self.exercise, self.exercise.mistakes[key[0]])
-        edits = joined(self._edits(key[0]), self._edits(key[1]))
-        try:
-            return references.patched(self.exercise, edits) if edits else None
-        except Exception:  # together they may be no Python, or a class that cannot be made
-            return None
 
     def _end(self, key: Key, observed: Observed, at: list[int], ignore_exception_text: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
@@ -306,8 +181,8 @@ class Diagnosis:
         proofs, differently_worded = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
-            mistake, actual = self._show(key, i), observed[i].actual
-            if self._same(i, mistake.actual, actual):
+            mistake, actual = self.show(key, i), observed[i].actual
+            if self.same(i, mistake.actual, actual):
                 proofs += mistake.wrong
             elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual):
                 differently_worded += 1
@@ -316,26 +191,6 @@ class Diagnosis:
         if proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed):
             return None
         return at[-1]
-
-    def _show(self, key: Key, i: int) -> Compared:
-        if (key, i) not in self._shown:
-            self._shown[key, i] = self.compare(i, observe(self._object(key), self.cases[i], trusted=True))
-        return self._shown[key, i]
-
-    def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
-        if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):
-            return True  # both raise as asked, in whatever words
-        if mistake.failure or actual.failure:
-            return _same_failure(mistake, actual)
-        if set(mistake.modified) != set(actual.modified) or mistake.parts.keys() != actual.parts.keys():
-            return False
-        scale = gradient_scale(mistake.parts)
-        return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
-
-    def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
-        scale = gradient_scale(self.expected[i].parts) if scale is None else scale
-        same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
-        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
 
 
 def _telling(at: list[int]) -> list[int]:
@@ -350,35 +205,3 @@ def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
     if case.raises is None:
         return all(one.failure is not None and one.failure.kind == "exception" for one in both)
     return not any(raises_as_asked(case, one) for one in both)
-
-
-def _breaks_contract(observation: Observation) -> bool:
-    return observation.failure is not None and observation.failure.kind == "contract"
-
-
-def _same_failure(mistake: Observation, actual: Observation) -> bool:
-    one, other = mistake.failure, actual.failure
-    if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "call", "contract"):
-        return False
-    if one.kind == "contract" and one.type != "ContractError":  # a kind of its own, see readings.py
-        return one.type == other.type
-    return one.type == other.type and one.message == other.message
-
-
-def _same_part(mistake: Part, actual: Part, rtol: float, atol: float, same_dtype: bool) -> bool:
-    mistake, actual = numbers(mistake), numbers(actual)
-    if mistake.kind == "sequence" or actual.kind == "sequence":
-        return (
-            mistake.kind == actual.kind
-            and len(mistake.items) == len(actual.items)
-            and all(_same_part(*pair, rtol, atol, same_dtype) for pair in zip(mistake.items, actual.items, strict=True))
-        )
-    if mistake.array is None or actual.array is None:
-        return mistake.kind == actual.kind and mistake.text == actual.text
-    if same_dtype and mistake.dtype != actual.dtype:
-        return False
-    if any((mistake.kind == kind) != (actual.kind == kind) for kind in ("tensor", "bool")):
-        return False
-    if (mistake.array.dtype.kind == "b") != (actual.array.dtype.kind == "b"):
-        return False
-    return close(mistake.array.astype(np.float64), actual.array.astype(np.float64), rtol, atol)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
+MOST_SLICED = 48  # numbers of an input that is shown slice by slice
 WRITTEN = 5e-5  # of a number: what its four digits show
 
 
@@ -46,7 +49,7 @@ def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
     right, theirs = expected[name], numbers(actual[name]) if name in actual else None
     if right.kind == "bool":
         return ()  # a claim is told in words
-    shown = _inputs(one.case)
+    shown = [part for table in _inputs(one.case) for part in _slices(table, right.shape)]
     if theirs is not None and actual[name].kind != right.kind and same_numbers(right, theirs):
         return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
     title = title_of(expected, name)
@@ -57,6 +60,14 @@ def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
         if right.array is not None and theirs.shape == right.shape and theirs.array.dtype.kind != "b":
             shown.append(Table(title, _difference(right.array, theirs.array, *one.tolerance(right)), "difference"))
     return cut(shown)
+
+
+def _slices(table: Table, result: tuple[int, ...]) -> list[Table]:
+    """An input of few numbers in all its slices, by their indices, where a result of other axes may hold numbers of each of them."""
+    lead = table.array.shape[:-2]
+    if table.array.ndim == len(result) or math.prod(lead) < 2 or table.array.size > MOST_SLICED:
+        return [table]
+    return [replace(table, name=f"{table.name}[{', '.join(map(str, at))}]", array=table.array[at]) for at in np.ndindex(lead)]
 
 
 def runs(before: Compared, after: Compared, name: str) -> tuple[Table, ...]:

@@ -17,7 +17,7 @@ import torch
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import SEED
-from grader.judging import diagnose
+from grader.judging import mistake_runs
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.worker import watch
@@ -269,7 +269,7 @@ def test_of_a_mistake_that_costly_cases_alone_show_few_are_run_on_these(monkeypa
     baseline_of.cache_clear()
     runs = []
     monkeypatch.setattr(
-        diagnose, "observe", lambda obj, case, **how: runs.append(case.key) or observe(obj, case, **how)
+        mistake_runs, "observe", lambda obj, case, **how: runs.append(case.key) or observe(obj, case, **how)
     )
     assert judge(exercise, from_cells("ring_attention", text)).mistakes == ("RA13",)
     assert sum(key.startswith("chunks") for key in runs) < len(exercise.mistakes) / 3

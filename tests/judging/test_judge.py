@@ -364,3 +364,16 @@ def test_of_two_runs_the_item_is_shown_whose_inputs_did_not_change():
     runs = (compared(case, parts[0], out) for case, out in zip(cases, parts, strict=True))
     shown = evidence.runs(*runs, "output")
     assert [table.mark for table in shown] == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)]
+
+
+def test_few_numbers_of_an_input_stand_slice_by_slice_where_the_result_has_other_axes():
+    x = np.arange(8.0).reshape(1, 2, 2, 2)
+    merged, wrong = (
+        {"result": describe(array)} for array in (x.transpose(0, 2, 1, 3).reshape(1, 2, 4), x.reshape(1, 2, 4))
+    )
+    shown = evidence.tables(compared(Case("a", "a", (x,), names=("x",)), merged, wrong))
+    assert [table.name for table in shown][:2] == ["x[0, 0]", "x[0, 1]"] and shown[1].array.tolist() == [[4, 5], [6, 7]]
+    same_axes = evidence.tables(
+        compared(Case("a", "a", (x,), names=("x",)), {"result": describe(x)}, {"result": describe(x + 1)})
+    )
+    assert [table.shape for table in same_axes if table.role == "input"] == [x.shape]
