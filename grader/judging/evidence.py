@@ -67,7 +67,10 @@ def _slices(table: Table, result: tuple[int, ...]) -> list[Table]:
     lead = table.array.shape[:-2]
     if table.array.ndim == len(result) or math.prod(lead) < 2 or table.array.size > MOST_SLICED:
         return [table]
-    return [replace(table, name=f"{table.name}[{', '.join(map(str, at))}]", array=table.array[at]) for at in np.ndindex(lead)]
+    return [
+        replace(table, name=f"{table.name}[{', '.join(map(str, at))}]", array=table.array[at])
+        for at in np.ndindex(lead)
+    ]
 
 
 def runs(before: Compared, after: Compared, name: str) -> tuple[Table, ...]:

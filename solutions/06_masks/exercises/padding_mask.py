@@ -85,8 +85,8 @@ class padding_mask:
     for row, length in zip(real, lengths.tolist()):
         row[length - max_len:] = False""",
             ),
-            says="A sequence without padding was hidden as a whole: `[-0:]` is all of it; cut at its length, `[length:]`.",
-            why="""Counted from the end, the padding of 2 places is `[-2:]`. With none it is `[-0:]`, and −0 is 0: the whole row. Counted
-            from the front nothing has to be told apart: `[length:]` is empty where the length is max_len.""",
+            says="A sequence without padding was hidden as a whole: in a slice −0 is 0; cut at its length, `[length:]`.",
+            why="""Counted from the end, the padding of 2 places is `[-2:]` and the rest `[:-2]`. With none these are `[-0:]`, the whole
+            row, and `[:-0]`, nothing of it. Counted from the front nothing has to be told apart: `[length:]` is empty at max_len.""",
         ),
     }
