@@ -263,8 +263,16 @@ class hard_lookup:
         if scores[i] > scores[0]:
             best = i""",
             ),
-            says="Every score was compared with the first one alone; it should be compared with the best so far.",
-            why="""With the scores 3, 8 and 5 both of the later ones are above 3, so the last of them wins. A running maximum needs two
-            lines in the `if`: the new best position and the new best score.""",
+            patch(
+                "best = np.argmax(scores)",
+                """best = 0
+    for i in range(1, len(scores)):
+        if scores[i] > scores[i - 1]:
+            best = i""",
+            ),
+            says="Every score was compared with the first one, or with the one before it; it should be compared with the best so far.",
+            why="""With the scores 3, 8 and 5 both of the later ones are above 3, so the last of them wins. With 8, 3 and 5 the last is
+            above the one before it, and not the best. A running maximum needs two lines in the `if`: the new best position and the new
+            best score.""",
         ),
     }

@@ -622,11 +622,23 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 # Right on ordinary inputs alone
 WRONG["hard_lookup"] += [
     (
+        "HL18",
+        """
+def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    scores = [float(np.dot(query, key)) for key in keys]
+    best = 0
+    for i in range(1, len(scores)):
+        if scores[i] > scores[i - 1]:
+            best = i
+    return values[best]
+""",
+    ),
+    (
         None,
         """def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     scores = keys @ query
     ranking = np.argsort(-scores)  # best first
     return values[ranking[0]]
 """,
-    )
+    ),
 ]

@@ -151,4 +151,10 @@ class query_gradient_norm:
             need be.""",
         ),
         "SM5": patch(f" - {TOP}", ""),
+        "QG15": mistake(
+            patch(JACOBIAN, "np.diag(p) - np.outer(p, np.full_like(p, 1 / len(p)))"),
+            says="The plain mean of the keys was subtracted from each key; it should be their mean with the weights p.",
+            why="""Row i of the Jacobian times the keys is p_i (k_i − Σ p_j k_j): what the query would read now, not what it would read if
+            it looked everywhere alike. The two agree where all weights are equal.""",
+        ),
     }

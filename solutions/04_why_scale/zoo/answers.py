@@ -780,6 +780,16 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 # Right on ordinary inputs alone
 WRONG["query_gradient_norm"] += [
     (
+        "QG15",
+        """
+def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    p = softmax(scale * (keys @ q))
+    centered = keys - keys.mean(axis=0)
+    gradient = scale * p[:, None] * centered
+    return float(np.sqrt((gradient**2).sum()))
+""",
+    ),
+    (
         None,
         """def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
     scores = keys @ q
@@ -789,5 +799,5 @@ WRONG["query_gradient_norm"] += [
     gradient = scale * p[:, None] * (keys - mean_key)
     return float(np.sqrt(np.sum(gradient**2)))
 """,
-    )
+    ),
 ]

@@ -87,7 +87,9 @@ class cache_bytes:
         ),
         "CB14": mistake(
             patch("* t *", "* (t + 1) *"),
-            says="t + 1 tokens were counted; the cache holds t of them, each with a key and a value.",
-            why="The token that comes next has no key yet: it gets one when it is fed, and then it is among the t.",
+            patch("* t *", "* (t - 1) *"),
+            says="t + 1 or t − 1 tokens were counted; the cache holds t of them, each with a key and a value.",
+            why="""The token that comes next has no key yet: it gets one when it is fed, and then it is among the t. The newest of them
+            is, with a key and a value like all others.""",
         ),
     }

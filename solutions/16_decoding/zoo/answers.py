@@ -1079,6 +1079,17 @@ WRONG["window_mask"] += [
 
 WRONG["cache_bytes"] += [
     (
+        "CB14",
+        """
+def cache_bytes(
+    num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
+) -> int:
+    kept = t - 1  # the current token brings its own key and value
+    per_token = 2 * num_layers * num_kv_heads * d_head * bytes_per_number
+    return batch * kept * per_token
+""",
+    ),
+    (
         "CB9",
         """def cache_bytes(
     num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2
@@ -1087,7 +1098,7 @@ WRONG["cache_bytes"] += [
     values = batch * t * num_kv_heads * d_head
     return num_layers * (keys + values) * bytes_per_number / 1e6
 """,
-    )
+    ),
 ]
 
 WRONG["generate_cached"] += [

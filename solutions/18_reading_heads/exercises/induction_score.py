@@ -129,4 +129,14 @@ class induction_score:
                 RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2)).clamp(min=1)"
             ),
         ),
+        "IN21": mistake(
+            patch("torch.arange(period, weights.shape[-1]", "torch.arange(period, weights.shape[-1] - 1"),
+            patch(
+                "torch.arange(period, weights.shape[-1], device",
+                "torch.arange(period, weights.shape[-1], period, device",
+            ),
+            says="Rows from `period` on were left out, the last or all but the first of each copy; each of them should count.",
+            why="""A loss has no question for the last token, since nothing follows it. A score of attention asks what a row looks at, and
+            the last row looks as well. Every token of a copy has an earlier occurrence, not its first alone.""",
+        ),
     }

@@ -326,4 +326,10 @@ class loss_without_head:
             measures the wrong one. A slice beyond the end is empty, as one that begins below 0 may be: nothing is removed, and the loss
             of the whole model looks like that of a head that does not matter.""",
         ),
+        "LH22": mistake(
+            patch("next_token_loss(model(ids), ids)", "next_token_loss(model(ids)[:, :-1], ids[:, 1:])"),
+            says="Logits and ids were shifted before next_token_loss, which shifts them itself: each row met the token after next.",
+            why="""next_token_loss leaves out the last row of the logits and the first id. Shifted before, row i meets id i + 2, and a row
+            more is lost at the end. Give it what the model returned, and ids as they are.""",
+        ),
     }

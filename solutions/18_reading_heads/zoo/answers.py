@@ -803,13 +803,31 @@ WRONG["loss_without_head"] += [
 
 WRONG["induction_score"] += [
     (
+        "IN21",
+        """
+def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    T = weights.shape[-1]
+    i = torch.arange(period, T - 1, device=weights.device)
+    return weights[..., i, i - (period - 1)].mean(dim=-1).mean(dim=0)
+""",
+    ),
+    (
+        "IN21",
+        """
+def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    starts = range(period, weights.size(-1), period)
+    found = torch.stack([weights[..., i, i - period + 1] for i in starts])  # (copies, B, H)
+    return found.mean(dim=(0, 1))
+""",
+    ),
+    (
         "IN11",
         """def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     t = weights.shape[-1]
     picked = [weights[:, :, i, i - period + 1] for i in range(period + 1 if t > period + 1 else period, t)]
     return torch.stack(picked, dim=-1).mean(dim=(0, 2))
 """,
-    )
+    ),
 ]
 
 WRONG["previous_token_score"] += [
@@ -904,6 +922,32 @@ WRONG["loss_without_head"] += [
 ]
 
 WRONG["loss_without_head"] += [
+    (
+        "LH22",
+        """
+def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    if layer < 0 or layer >= len(model.blocks):
+        raise ValueError("layer does not exist")
+    attention = model.blocks[layer].attn
+    if head < 0 or head >= attention.num_heads:
+        raise ValueError("head does not exist")
+
+    def replace_part(module, args):
+        (x,) = args
+        heads = x.unflatten(-1, (attention.num_heads, -1)).clone()
+        heads[:, :, head] = heads[:, :, head].mean(dim=(0, 1)) if mean else 0.0
+        return (heads.flatten(-2),)
+
+    handle = attention.proj.register_forward_pre_hook(replace_part)
+    try:
+        with torch.no_grad():
+            logits = model(ids)
+    finally:
+        handle.remove()
+    # position t predicts token t + 1
+    return next_token_loss(logits[:, :-1], ids[:, 1:]).item()
+""",
+    ),
     # A mask, or the positions of a head, on the CPU alone: on a GPU it stops.
     (
         None,
@@ -912,7 +956,7 @@ WRONG["loss_without_head"] += [
             "        keep = torch.ones(y.shape[-1])\n        keep[cut] = 0\n"
             "        y = y * keep + (y.mean(dim=(0, 1), keepdim=True) * (1 - keep) if mean else 0)\n",
         ),
-    )
+    ),
 ]
 
 # Right on ordinary inputs alone
