@@ -180,7 +180,7 @@ print(J(np.array([0.5, 0.5])))
 print(J(np.array([1.0, 0.0])))
 
 # %% [markdown]
-# For the saturated row every entry is 0: whatever the scores do, the weights do not move. This is a **vanishing
+# For the saturated row every entry is 0: a small change of the scores moves no weight. This is a **vanishing
 # gradient**: a derivative so small that nothing before it in the chain can learn. The paper suspects it here. But J
 # stops at the scores; w_q, which learns, lies behind the query.
 
@@ -223,13 +223,13 @@ check(query_gradient_norm)
 # @answer
 #
 # The typical query gets the most with √d_k. The largest mean belongs to no division at all. Unscaled rows are mostly
-# saturated and pass next to nothing. But ∂s/∂q is 64 times as large as with √d_k, and the few rows in which two scores
-# nearly tie let all of it through.
+# saturated and pass next to nothing. But ∂s/∂q is 64 times as large as with √d_k, and the few rows whose two largest
+# scores nearly tie pass up to half of it.
 #
 # @wrong
 #
 # "d_k, because nothing saturates there" forgets ∂s/∂q: the arrow of a key of 4096 numbers is about 64 long, and 64/4096 is only 1/64.
-# "No division comes last in both" expects mean and median to agree, as they do only where rows are alike.
+# "No division comes last in both" expects mean and median to agree, as they need not where rows differ.
 
 # %% [markdown]
 # Here is the measurement that the paper left out: 2,000 random queries for each width, your norm for each of the three
@@ -348,7 +348,7 @@ def train_heads(scale: float, gain: float, d_k: int, rates: np.ndarray, optimize
 #
 # **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. A
 # smaller initialization keeps rows from saturating as a scale does. In the unscaled head the rows' gradients differ
-# too much, as the band showed, and no learning rate suits all.
+# too much, as the band showed, and none of the eight rates suits all.
 #
 # @wrong
 #
@@ -394,7 +394,7 @@ assert max(alike) < 1.5 and min(alike) > 0.7
 #   scale and starts with a smaller w_q (Raffel et al. 2020).
 # - **Dividing by d_k ends lower than dividing by √d_k** in {{ lower; it >= 22 }} of 30 runs. (Plain descent needs
 #   another learning rate for it: at d_k = 64, {{ faster:.0f; 3 <= it <= 33 }} times that of √d_k.)
-# - **It is the smaller start that helps, not the divisor.** We divided by √d_k once more, with w_q and w_k so much smaller that
+# - **Here the smaller start helps, not the divisor.** We divided by √d_k once more, with w_q and w_k so much smaller that
 #   scores begin as small as divided by d_k. At d_k = 64 the loss then ends within
 #   {{ 100 * max(abs(ratio - 1) for ratio in as_small):.0f; it < 30 }} % of that of d_k.
 #
@@ -495,13 +495,13 @@ figures.why_scale.side_by_side(maps)
 # %% [markdown]
 # With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on
 # the length of the key, so nearly all queries share one favorite, scaled or not. It looks like a choice that attention
-# made, but it has nothing to do with the query. The right map means nothing either, since nothing was trained.
+# made, but it has almost nothing to do with the query. The right map means nothing either, since nothing was trained.
 
 # %% [markdown]
 # ## What we keep
 #
-# - Dot products of vectors with independent components have a standard deviation of √d_k, because variances add up.
-#   Dividing by √d_k brings it back to 1 at every width.
+# - Dot products of vectors whose components are independent, of mean 0 and variance 1, have a standard deviation of √d_k, because
+#   variances add up. Dividing by √d_k brings it back to 1 at every width.
 # - With large scores softmax saturates before anything is learned. Some rows then pass hundreds of times the gradient of
 #   others, and in very wide heads the typical row passes next to none. So look at the spread, and not at a mean alone.
 # - What matters is that scores do not *start* large. √d_k guarantees it at every width; a smaller initialization can do the same

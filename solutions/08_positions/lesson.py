@@ -548,8 +548,8 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 #
 # **C.** From position 64 on, ALiBi gives the right answer {{ at_end["Last small one"]["ALiBi"]:.2f; it > 0.85 }} of the time.
 # The sinusoidal encoding and RoPE are *below* guessing there, at
-# {{ at_end["Last small one"]["sinusoidal"]:.2f; it < 0.625 }} and {{ at_end["Last small one"]["RoPE"]:.2f; it < 0.625 }}. They
-# meet angles that never occurred in training, and what the layer makes of them is worse than a guess.
+# {{ at_end["Last small one"]["sinusoidal"]:.2f; it < 0.625 }} and {{ at_end["Last small one"]["RoPE"]:.2f; it < 0.625 }}. Their
+# slow pairs meet angles that never occurred in training, and what the layer makes of them is worse than a guess.
 #
 # @wrong
 #
@@ -595,13 +595,13 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 #   it, because its rows from 16 on were never trained. The sinusoidal encoding gets worse at once.
 # - **RoPE** keeps working up to twice the trained length and then fails. In *Two back* it falls to pure guessing. We did
 #   not look into why it lasts as long as it does.
-# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But in *Last small
+# - **ALiBi** hardly points at *exactly* two back, since the bias of each head is largest at the query itself. But in *Last small
 #   one* the nearest small symbol is the answer at every length, so a bias toward near keys helps, however long the text.
 # - **No positions at all** is not hopeless at the start. The causal mask leaves few symbols to choose from there, so
 #   naming a common one is often right. Several layers could use the mask to count positions (Kazemnejad et al. 2023,
 #   section 5). This one layer does not.
 #
-# Models for long texts therefore change RoPE's angles. Positions are squeezed into the trained range (Chen et al. 2023,
+# Many models for long texts therefore change RoPE's angles. Positions are squeezed into the trained range (Chen et al. 2023,
 # section 2.3), or fast and slow pairs are treated differently (Peng et al. 2023, *YaRN*, section 3).
 #
 # **Sources of the further parts.** Press et al. 2022, *Train short, test long*, [arXiv:2108.12409](https://arxiv.org/abs/2108.12409).

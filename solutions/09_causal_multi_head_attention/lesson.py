@@ -419,7 +419,7 @@ assert max(slowly[way][-1] for way in (whole, residual)) < 1.95 and min(slowly[w
 # | pre-norm (both) | in 5 of 5 | in 5 of 5 |
 #
 # So the two repairs do different work. Without residual connections these stacks do not learn. With them, normalization
-# makes ten times the learning rate possible. In the run above, with "residual only" at 0.003, the numbers that leave
+# makes the higher of the two rates possible. In the run above, with "residual only" at 0.003, the numbers that leave
 # the last block have a standard deviation of {{ spread["residual only"][0]:.0f; it < 10 }} at first and of
 # {{ spread["residual only"][1]:.0f; it > 100 }} five steps later (in a longer run NaN, within 400 steps). With both it is
 # {{ spread["pre-norm (both)"][0]:.0f; it < 3 }} at first, then {{ spread["pre-norm (both)"][1]:.0f; it < 10 }}.
@@ -448,9 +448,9 @@ assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.
 
 # %% [markdown]
 # In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After 24
-# such blocks all tokens of a sequence point nearly the same way, and no layer can read from it which letter stood two
+# such blocks all tokens of a sequence point nearly the same way, and a layer can hardly read from it which letter stood two
 # places back. (In "plain" the vectors also shrink, until only the layers' biases are left, the same for every token.) Dong,
-# Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in this way. With a residual
+# Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked without a mask, makes its tokens equal. With a residual
 # connection a token keeps its vector, and layers add to it. Tokens grow more alike there, too ("residual only" reaches
 # {{ tokens["residual only"][-1]:.2f; 0.5 < it < 0.9 }}), but stay apart.
 
@@ -536,7 +536,7 @@ if passed(CausalMultiHeadAttention):
 
 # %% [markdown]
 # Nobody told the layer about reversing. It found the anti-diagonal because that was the way to lower the loss, and it could find it
-# because positions were added to the tokens (lesson 08). The queries before the bar have nothing to write, so nothing trained
+# because positions were added to the tokens (lesson 08). The queries before the bar have nothing to write, so no loss asks
 # where they look.
 #
 # But why does the loss stay near 0.28? We compute it once more with the trained layer, in both modes:

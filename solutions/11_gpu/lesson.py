@@ -276,11 +276,11 @@ if passed(attention_bytes) and passed(attention_flops):
 
 # %% [markdown]
 # By its data sheet an A100 can do 153 operations in 16 bits in the time of one byte (312 TFLOP/s and 2,039 GB/s). So three kernels
-# are memory bound at every T, and the fused one only below some 300 tokens.
+# are memory bound at every T, and the fused one, without a mask, only below some 300 tokens.
 #
 # ## Four ways to one result
 #
-# - **Eager attention** is lesson 09's: scaling and masking read and write the score matrix once more each.
+# - **Eager attention** is lesson 09's: scaling and masking go over the score matrix again.
 # - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
 # - **Fused**: `F.scaled_dot_product_attention` is one kernel where a fused backend fits.
 # - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
@@ -349,12 +349,12 @@ figures.gpu.gpu_times()
 # ## The roofline
 #
 # A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
-# part arithmetic. Each precision has its own roof. **Tensor cores** are units of a GPU that only multiply small matrices. In data
-# centers' GPUs they do so in 16 bits 8 to 16 times as fast as the ordinary units in float32. They take float32 rounded to
+# part arithmetic. Each precision has its own roof. **Tensor cores** are units of a GPU that only multiply small matrices. In the V100,
+# A100 and H100 they do so in 16 bits 8 to 16 times as fast as ordinary units in float32. They take float32 rounded to
 # **TF32** (10 bits after the leading one, not 23), and torch rounds only if asked.
 #
 # Eager attention's five steps appear twice: writing into *new* memory, as eager attention does, and into existing memory.
-# (The mask is `torch.where` here, one kernel; `masked_fill` takes two, a copy and the fill.)
+# (The mask is `torch.where`, one kernel; `masked_fill` takes two.)
 
 # %% role="payoff" exercise="attention_bytes"
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
@@ -398,10 +398,10 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # %% [markdown]
 # Here both products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
 # {{ points["weights · v"][0]:.0f; it > 20 }} operations per byte. Scaling, masking and softmax have less than two and are memory bound.
-# Fused attention has {{ points["fused"][0]:.0f; it > 100 }}. On a GPU the corner lies
+# Fused attention has {{ points["fused"][0]:.0f; it > 100 }}. On an A100 the corner lies
 # farther right: there all five are memory bound. (A roof is the highest rate that a kernel reached.)
 #
-# On a CPU bytes do not explain the times: scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
+# On a CPU bytes alone do not explain the times: scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
 # into new memory, and {{ there["scale"]:.1f; it > 0 }} into existing memory. There a fourth wait comes in: the
 # operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
 # memory that it once had.
@@ -747,8 +747,8 @@ for flag in (True, False):
 #
 # | what | operations, forward | what is kept for the backward pass |
 # |---|---|---|
-# | projections | 8 · T · d_model² | (B, T, 3 · d_model) |
-# | causal attention, eager | 4 · T² · d_model | the weights, (B, num_heads, T, T) |
+# | projections | 8 · T · d_model² | two inputs, (B, T, d_model) |
+# | causal attention, eager | 4 · T² · d_model | q, k, v, the weights, (B, num_heads, T, T) |
 # | causal attention, fused | 2 · T² · d_model | q, k, v, the output and (B, num_heads, T) |
 #
 # Sources: Dao et al. 2022, Dao 2023, Shah et al. 2024: *FlashAttention* 1 to 3; Dong et al. 2024, *Flex Attention*; Williams et al. 2009,

@@ -709,8 +709,8 @@ if passed(KVCache) and passed(generate_cached):
 # {{ ms["full"]:.1f }} ms with the full cache, {{ ms["grouped"]:.1f; it < 0.8 * ms["full"] }} ms with the grouped one and
 # {{ ms["windowed"]:.1f }} ms with the window.
 #
-# Neither saving is free. A window can be given to a model that was trained without one, but it then forgets what
-# has left the window. Shared heads forget nothing, but they have to be trained: from the start, as
+# Neither saving is free. A window with sinks can be given to a model that was trained without one, but it then forgets
+# what has left the window. Shared heads forget nothing, but they have to be trained: from the start, as
 # in Llama 3, or by taking the mean of each group's heads in a trained model and training it further (Ainslie et al.
 # 2023, section 2.1).
 #
