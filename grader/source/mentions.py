@@ -53,14 +53,14 @@ class Reading:
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
         self._imports_inside: dict[str, str] = {}  # what imports inside functions and branches call things
         self._stars: list[str] = []
-        self._aliases: dict[tuple[int, str], ast.expr] = {}  # what a statement's own variables stand for
+        self._aliases: dict[tuple[Statement, str], ast.expr] = {}  # what a statement's own variables stand for
         self._meanings: dict[str, tuple[str, str]] = {}
-        self._mentions: dict[int, list[Mention]] = {}
+        self._mentions: dict[Statement, list[Mention]] = {}
         statements: list[Statement] = []
         for cell in cells:
             tree = parse(cell)
             body, lines = (tree.body, code_lines(cell)) if tree is not None else ([], [])
-            read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(body)]
+            read = [Statement(node, lines) for node in body]
             if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True
             else:
@@ -96,7 +96,7 @@ class Reading:
         elif isinstance(node, ast.Assign) and node is not statement.node:
             for target in node.targets:
                 if isinstance(target, ast.Name) and isinstance(node.value, (ast.Name, ast.Attribute)):
-                    self._aliases.setdefault((statement.at, target.id), node.value)
+                    self._aliases.setdefault((statement, target.id), node.value)
 
     def mentions(self, name: str) -> list[Mention]:
         """Everything that `name` is made of."""
@@ -116,10 +116,10 @@ class Reading:
     def _of(self, binding: Binding) -> list[Mention]:
         statement, mentions = binding.statement, []
         if binding.first:
-            if statement.at not in self._mentions:
+            if statement not in self._mentions:
                 listed = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement.at] = [mention for mention in listed if mention is not None]
-            mentions = self._mentions[statement.at]
+                self._mentions[statement] = [mention for mention in listed if mention is not None]
+            mentions = self._mentions[statement]
         if binding.name in statement.imports and binding.name in statement.gives | statement.may_give:
             dotted = _one_of(statement.imports[binding.name])
             return [*mentions, Mention(statement, statement.node, dotted, "library")]
@@ -199,7 +199,7 @@ class Reading:
 
     def _local(self, statement: Statement, name: str, room: int) -> tuple[str, str]:
         """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
-        value = self._aliases.get((statement.at, name))
+        value = self._aliases.get((statement, name))
         if value is not None and room:
             first, *rest = ast.unparse(value).split(".")
             outside = first in statement.outside
