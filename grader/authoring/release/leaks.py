@@ -33,19 +33,6 @@ MAX_DEPTH = 4  # of archives in archives
 
 
 @dataclass(frozen=True)
-class Leak:
-    """A released file and the line of a lesson's source that it gives away."""
-
-    file: str
-    lesson: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file} holds line {self.line} of the solution of {self.lesson}: {self.text}"
-
-
-@dataclass(frozen=True)
 class Secret:
     """Text of a solution as it is searched for, and where it stands in its source.
 
@@ -60,19 +47,17 @@ class Secret:
     common: bool = False
 
 
-def leaks(course: Course, files: Mapping[str, bytes]) -> list[Leak]:
-    """Every secret that one of the files holds; at most one a file and solution line."""
-    matches = []
+def leaks(course: Course, files: Mapping[str, bytes]) -> list[tuple[str, Secret]]:
+    """(file, secret) for every secret that one of the files holds; at most one a file and solution line."""
+    matches: dict[tuple[str, str, int], Secret] = {}
     for name, data in files.items():
         for inner, text in _texts(name, data):
             secrets = _secrets_in(course, text)
             of_region = Counter((secret.lesson, secret.region) for secret in secrets)
-            matches += [
-                Leak(inner, secret.lesson, secret.line, secret.text)
-                for secret in secrets
-                if not secret.common or of_region[secret.lesson, secret.region] > 1
-            ]
-    return list(dict.fromkeys(matches))
+            for secret in secrets:
+                if not secret.common or of_region[secret.lesson, secret.region] > 1:
+                    matches.setdefault((inner, secret.lesson, secret.line), secret)
+    return [(file, secret) for (file, *_), secret in matches.items()]
 
 
 def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
