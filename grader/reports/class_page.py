@@ -11,7 +11,7 @@ from collections.abc import Callable
 from grader.course.course import Course
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
-from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
+from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, remarks
 from grader.reports.html import STATUS_STYLES, Pictures, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.submission.roster import Roster
@@ -72,7 +72,7 @@ def distribution(summary: ClassSummary) -> str:
 
 def percent(part: float | None) -> str:
     """0.514 as '51 %'; None, a share of nothing, as '–'."""
-    return "–" if part is None else f"{plain(round(100 * part))} %"
+    return "–" if part is None else f"{round(100 * part)} %"
 
 
 def mistakes(course: Course, summary: ClassSummary) -> str:

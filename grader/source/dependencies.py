@@ -157,7 +157,7 @@ class _Walk:
         self.left = _MOST
         self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
         self.called = [(len(dependencies.statements), name)]  # a heap: from when on a function may read which name
-        self.seen: set[int | tuple[int, str]] = set()
+        self.seen: set[int] = set()
         self.visited: dict[tuple[str, int], int] = {}  # a name's value, and from when on its functions were called
         self.from_on: dict[str, int] = {}  # since when all values of a name have been visited
         self.calls: dict[int, int] = {}  # a statement's functions, and since when they are called
@@ -195,7 +195,7 @@ class _Walk:
             statement = self.dependencies.statements[here]
             if before is None:
                 first = here not in self.seen
-                self.seen |= {(here, name), here}
+                self.seen.add(here)
                 yield Binding(here, statement, name, first)
                 if first:
                     self.read += [(read, here) for read in sorted(statement.reads[0])]

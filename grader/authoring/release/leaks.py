@@ -91,7 +91,8 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
             first = text.count("\n", 0, match.start("solution")) + 1
             own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
     visible = "\n".join(shown)
-    known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
+    nodes = (node for source in sources.values() for node in ast.walk(ast.parse(source)))
+    known = {*keyword.kwlist, *dir(builtins)}.union(*(imported(node) for node in nodes if isinstance(node, IMPORTS)))
     secrets: dict[str, Secret] = {}
     for name, at, region in own:
         whole = squeeze("\n".join(text for _, text in region))
@@ -103,13 +104,6 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
             if len(line) >= LINE and line not in visible:
                 secrets.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
     return tuple(secrets.values())
-
-
-def _imported(source: str) -> Iterator[str]:
-    """The names under which a source imports libraries."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, IMPORTS):
-            yield from imported(node)
 
 
 def _words(line: str) -> set[str]:
