@@ -126,17 +126,13 @@ def _passes(outputs: list[dict[str, Any]]) -> bool:
 
 
 def stale(course: Course, name: str) -> list[str]:
-    """One sentence for each file made from a lesson that is not what its source makes."""
+    """One sentence for each file made from a lesson that is not what its source makes. Raises: AuthorError."""
     check_source(course, name)
-    values = course.quoted_values(name)
-    try:
-        learner, solution = course.handout_notebook(name), solution_notebook(course, name, values)
-    except AuthorError as error:
-        return [str(problem) for problem in error.problems]
-    notes = teaching.path(course, name)
+    values, notes = course.quoted_values(name), teaching.path(course, name)
+    learner, solution = course.notebook_path(name), course.solution_path(name)
     problems = {
-        course.notebook_path(name): _stale_text(course.notebook_path(name), encode(learner)),
-        course.solution_path(name): _stale_solution(course.solution_path(name), solution),
+        learner: _stale_text(learner, encode(course.handout_notebook(name))),
+        solution: _stale_solution(solution, solution_notebook(course, name, values)),
         notes: _stale_text(notes, teaching.page(course, name, values)),
     }
     return [f"{course.relative(path)}: {problem}" for path, problem in problems.items() if problem]

@@ -58,14 +58,14 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     called = own_name(obj) or ""
     if called.isidentifier() and called != name and not any(name in each.effects.gives for each in statements):
         statements += _statements(f"{name} = {called}")
-    dependencies = Dependencies(each.effects.copy_at(at) for at, each in enumerate(statements))
+    dependencies = Dependencies(each.effects for each in statements)
     # Positions of what is refused wherever it stands, and is no statement of the lesson's.
     own = [at for at, each in enumerate(statements) if each.text not in given]
     needed = {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
     # Anything may come from a star.
-    needed |= {effects.at for effects in dependencies.statements if "*" in effects.imports}
+    needed |= {at for at, each in enumerate(statements) if "*" in each.effects.imports}
     try:
-        needed |= {binding.statement.at for binding in dependencies.walk(name)}
+        needed |= {binding.at for binding in dependencies.walk(name)}
     except TooMuch:
         needed = set(range(len(statements)))  # it will be said where they are read
     # Below empty lines, a statement's lines have the numbers that they have in the cell.
@@ -118,7 +118,7 @@ def _statements(cell: str) -> tuple[Statement, ...]:
         if inner is not None:
             statements += _statements(inner)
         else:
-            statements.append(Statement(_text(node, lines), Effects(node, 0), first_line(node)))
+            statements.append(Statement(_text(node, lines), Effects(node), first_line(node)))
     return tuple(statements)
 
 

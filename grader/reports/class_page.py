@@ -11,13 +11,12 @@ from collections.abc import Callable
 from grader.course.course import Course
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
-from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
-from grader.reports.html import STATUS_STYLES, Pictures, escape, render as rendered
+from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, remarks
+from grader.reports.html import STATUS_STYLES, Pictures, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.submission.roster import Roster
 
 BINS = 10  # of the scores' distribution
-WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
 MOST_OPEN = 30  # learners told in whole; of more each is folded to a line, and the code stands on their own pages
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a color alone.
@@ -64,49 +63,16 @@ def _figures(summary: ClassSummary) -> list[tuple[str, str]]:
     ]
 
 
-def counts(summary: ClassSummary) -> list[int]:
-    """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
-    bins = [0] * BINS
-    for part in summary.shares:
-        bins[min(int(part * BINS + 1e-9), BINS - 1)] += 1
-    return bins
-
-
 def distribution(summary: ClassSummary) -> str:
-    """The distribution of scores as inline SVG: a bar for each tenth, its count above it, the median marked; the counts in words, too."""
-    bins = counts(summary)
-    step = (WIDTH - 2 * LEFT) / BINS
-    shapes = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
-    labels = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
-    for at, count in enumerate(bins):
-        x, high = LEFT + at * step, (BASE - TOP) * count / max(*bins, 1)
-        labels.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
-        if count:
-            top, width = BASE - high, step - 6
-            shapes.append(f'<rect x="{x + 3:g}" y="{top:.1f}" width="{width:g}" height="{high:.1f}" rx="2"/>')
-            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{top - 6:.1f}">{count}</text>')
-    if summary.median is not None:
-        x = LEFT + summary.median * (WIDTH - 2 * LEFT)
-        shapes.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
-    words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(bins) if count)
-    spoken = f"Learners by share of the points. {words or 'Nobody'}."
-    shapes += labels  # above the bars and the median's line
-    left_out = f" Without a score, and not counted here: {len(summary.ungraded)}." if summary.ungraded else ""
-    return (
-        f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-label="{escape(spoken)}">{"".join(shapes)}</svg>'
-        f'<figcaption class="fine">Learners by their share of the points; dashed: the median.{left_out}</figcaption></figure>'
-    )
-
-
-def label(at: int) -> str:
-    """'0–9', '10–19', …, '90–100'."""
-    return f"{at * 100 // BINS}–{(at + 1) * 100 // BINS - (at < BINS - 1)}"
+    """Learners who have a score by tenths of what they could reach, as a picture and in words; 100 % is in the last: '90–100'."""
+    counts = Counter(min(int(part * BINS + 1e-9), BINS - 1) for part in summary.shares)
+    bins = [(f"{at * 100 // BINS}–{(at + 1) * 100 // BINS - (at < BINS - 1)}", counts[at]) for at in range(BINS)]
+    return rendered("scores.html", bins=bins, median=summary.median, ungraded=len(summary.ungraded))
 
 
 def percent(part: float | None) -> str:
     """0.514 as '51 %'; None, a share of nothing, as '–'."""
-    return "–" if part is None else f"{plain(round(100 * part))} %"
+    return "–" if part is None else f"{round(100 * part)} %"
 
 
 def mistakes(course: Course, summary: ClassSummary) -> str:

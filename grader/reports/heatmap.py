@@ -49,9 +49,7 @@ def shared_scale(shown: Sequence[View]) -> Scale:
 
 
 def svg(view: View, scale: Scale | None) -> str:
-    """The view as an SVG element with a spoken description; without a scale its cells stay uncolored."""
-    if view.cells.size == 0:
-        return "<span>(no entries)</span>"
+    """The view, which has entries, as an SVG element with a spoken description; without a scale its cells stay uncolored."""
     rows = view.written
     wide = max(34.0, CHARACTER * max(len(text) for row in rows for text in row) + 14)
     height, width = view.cells.shape
@@ -83,8 +81,6 @@ def svg(view: View, scale: Scale | None) -> str:
 def image(view: View, scale: Scale | None) -> str:
     """The same as an <img>, on paper of its own. Of an SVG element a notebook that is not trusted leaves a row of digits."""
     opening, _, inner = svg(view, scale).partition(">")
-    if not opening.startswith("<svg"):
-        return f"{opening}>{inner}"
     picture = f'{opening} color="{INK}"><rect width="100%" height="100%" rx="3" fill="{PAPER}"/>{inner}'
     data = base64.b64encode(picture.encode()).decode()
     return f'<img alt="{html.escape(spoken(view), quote=True)}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'

@@ -131,7 +131,7 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
     scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
 
     def figures(those: Sequence[View], key: str = "") -> str:
-        images = [(view, draw(view, scales[view.table.role])) for view in those]
+        images = [(view, draw(view, scales[view.table.role]) if view.cells.size else "") for view in those]
         return render("tables.html", drawn=images, key=key) if images else ""
 
     inputs = [view for view in shown if view.table.role == "input"]
@@ -175,8 +175,6 @@ class Pictures:
     def draw(self, view: View, scale: Scale | None) -> str:
         # Its first '>' ends the opening tag: attributes are escaped.
         opening, _, inner = svg(view, scale).removesuffix("</svg>").partition(">")
-        if not opening.startswith("<svg"):
-            return f"{opening}>{inner}"
         return f'{opening}><use href="#{self._inner.setdefault(inner, f"picture-{len(self._inner)}")}"/></svg>'
 
     def definitions(self) -> str:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.source.definitions import root
 from grader.source.scopes import DEFINITIONS, IMPORTS, INNER, imported, names_of, nodes_outside
@@ -26,15 +24,14 @@ _WALKS = 10  # so many walks of that length in one notebook
 class Effects:
     """What a top-level statement does to names and takes from them; the tree is not kept.
 
-    at: its place among all. gives: names that it binds for certain; may_give: those that it may bind, in a branch, a
+    gives: names that it binds for certain; may_give: those that it may bind, in a branch, a
     loop or a function that it defines; alters: names whose attributes or items it sets or deletes; touches: names on which it
     calls a method; imports: what each name that it imports, at whatever depth, stands for; reads: global names that are
     read while it runs, and those that its functions read when they are called; outside: names that are no local
     variables here.
     """
 
-    def __init__(self, node: ast.stmt, at: int) -> None:
-        self.at = at
+    def __init__(self, node: ast.stmt) -> None:
         names = names_of(node)
         parts = list(_evaluated_nodes(node))
         used = {part.id for part in parts if isinstance(part, ast.Name)}
@@ -62,12 +59,6 @@ class Effects:
                 elif isinstance(part.func, ast.Name) and part.func.id in ("setattr", "delattr") and part.args:
                     self.alters.add(root(part.args[0]))
 
-    def copy_at(self, at: int) -> Effects:
-        """The same at another place."""
-        copied = copy(self)
-        copied.at = at
-        return copied
-
 
 def _bound_names(node: ast.stmt) -> set[str]:
     """Names that a statement binds whenever it runs to its end."""
@@ -86,8 +77,8 @@ def _bound_names(node: ast.stmt) -> set[str]:
 class Statement(Effects):
     """A statement at the top level of a cell. parts: all its nodes; depth: of their nesting."""
 
-    def __init__(self, node: ast.stmt, at: int, lines: list[str]) -> None:
-        super().__init__(node, at)
+    def __init__(self, node: ast.stmt, lines: list[str]) -> None:
+        super().__init__(node)
         self.node, self._lines = node, lines
         self.parts: list[ast.AST] = []
         self.depth = 0
@@ -107,10 +98,10 @@ class Statement(Effects):
         return list(_evaluated_nodes(self.node))
 
 
-@dataclass(frozen=True)
-class Binding:
-    """A statement that a name leads to. name: by which of its names; first: False where it was met before by another."""
+class Binding(NamedTuple):
+    """A statement that a name leads to. at: its place; name: by which of its names; first: False where it was met before by another."""
 
+    at: int
     statement: Any  # a Statement, or what else the Dependencies was made of
     name: str
     first: bool
@@ -120,22 +111,10 @@ class TooMuch(Exception):
     """The cells' names lead to each other in more ways than are followed."""
 
 
-@dataclass(slots=True, eq=False)
-class _Life:
-    """The statements that made one value of a name: its definition, and what may have changed it before the next."""
-
-    statements: list[Effects] = field(default_factory=list)
-    calling: list[Effects] = field(default_factory=list)  # those that define functions
-
-    def add(self, statement: Effects) -> None:
-        self.statements.append(statement)
-        if statement.reads[1]:
-            self.calling.append(statement)
-
-
 class Dependencies:
-    """All statements of a notebook, and which of them a name leads to. Each one's `at` is its place among them.
+    """All statements of a notebook, and which of them a name leads to; each is known by its place among them.
 
+    lives: of each value of a name the places of what made it: its definition, and what may have changed it before the next.
     Raises: TooMuch from its walks, where one of them, or all together, take more steps than are followed.
     """
 
@@ -143,18 +122,18 @@ class Dependencies:
         self.statements: list[Any] = list(statements)
         self.left = _WALKS * _MOST
         own = {name for one in self.statements for name in (one.gives | one.may_give) - one.imports.keys()}
-        self.lives: dict[str, list[_Life]] = {}  # a name's values
-        for statement in self.statements:
+        self.lives: dict[str, list[list[int]]] = {}
+        for at, statement in enumerate(self.statements):
             for name in statement.gives:
-                self.lives.setdefault(name, []).append(_Life())
+                self.lives.setdefault(name, []).append([])
             changed = statement.may_give | statement.alters | (statement.touches & own)
             for name in statement.gives | changed:
-                self.lives.setdefault(name, [_Life()])[-1].add(statement)
-        self._begin = {name: [life.statements[0].at for life in lives] for name, lives in self.lives.items()}
+                self.lives.setdefault(name, [[]])[-1].append(at)
+        self._begin = {name: [life[0] for life in lives] for name, lives in self.lives.items()}
 
     def last(self, name: str) -> list[Any]:
         """What made the name's last value: its definition, and what changed that."""
-        return self.lives[name][-1].statements if name in self.lives else []
+        return [self.statements[at] for at in self.lives.get(name, [[]])[-1]]
 
     def walk(self, name: str) -> Iterator[Binding]:
         """Every statement that the name's last value is made of, at whatever remove."""
@@ -178,7 +157,7 @@ class _Walk:
         self.left = _MOST
         self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
         self.called = [(len(dependencies.statements), name)]  # a heap: from when on a function may read which name
-        self.seen: set[int | tuple[int, str]] = set()
+        self.seen: set[int] = set()
         self.visited: dict[tuple[str, int], int] = {}  # a name's value, and from when on its functions were called
         self.from_on: dict[str, int] = {}  # since when all values of a name have been visited
         self.calls: dict[int, int] = {}  # a statement's functions, and since when they are called
@@ -211,14 +190,13 @@ class _Walk:
         if before is not None and before <= at:
             return
         self.visited[name, number] = at
-        statements = life.statements if before is None else life.calling
-        self._spend(len(statements))
-        for statement in statements:
-            here = statement.at
+        self._spend(len(life))
+        for here in life:
+            statement = self.dependencies.statements[here]
             if before is None:
                 first = here not in self.seen
-                self.seen |= {(here, name), here}
-                yield Binding(statement, name, first)
+                self.seen.add(here)
+                yield Binding(here, statement, name, first)
                 if first:
                     self.read += [(read, here) for read in sorted(statement.reads[0])]
             when = max(at, here + 1)

@@ -53,14 +53,14 @@ class Reading:
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
         self._imports_inside: dict[str, str] = {}  # what imports inside functions and branches call things
         self._stars: list[str] = []
-        self._aliases: dict[tuple[int, str], ast.expr] = {}  # what a statement's own variables stand for
+        self._aliases: dict[tuple[Statement, str], ast.expr] = {}  # names that a statement gives to what has one
         self._meanings: dict[str, tuple[str, str]] = {}
-        self._mentions: dict[int, list[Mention]] = {}
+        self._mentions: dict[Statement, list[Mention]] = {}
         statements: list[Statement] = []
         for cell in cells:
             tree = parse(cell)
             body, lines = (tree.body, code_lines(cell)) if tree is not None else ([], [])
-            read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(body)]
+            read = [Statement(node, lines) for node in body]
             if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True
             else:
@@ -93,10 +93,10 @@ class Reading:
             if function_name(node) in _MAKERS:
                 texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
                 self.members |= {word for text in texts if isinstance(text, str) for word in re.split(r"[,\s]+", text)}
-        elif isinstance(node, ast.Assign) and node is not statement.node:
-            for target in node.targets:
-                if isinstance(target, ast.Name) and isinstance(node.value, (ast.Name, ast.Attribute)):
-                    self._aliases.setdefault((statement.at, target.id), node.value)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    self._aliases.setdefault((statement, target.id), node.value)
 
     def mentions(self, name: str) -> list[Mention]:
         """Everything that `name` is made of."""
@@ -116,10 +116,10 @@ class Reading:
     def _of(self, binding: Binding) -> list[Mention]:
         statement, mentions = binding.statement, []
         if binding.first:
-            if statement.at not in self._mentions:
+            if statement not in self._mentions:
                 listed = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement.at] = [mention for mention in listed if mention is not None]
-            mentions = self._mentions[statement.at]
+                self._mentions[statement] = [mention for mention in listed if mention is not None]
+            mentions = self._mentions[statement]
         if binding.name in statement.imports and binding.name in statement.gives | statement.may_give:
             dotted = _one_of(statement.imports[binding.name])
             return [*mentions, Mention(statement, statement.node, dotted, "library")]
@@ -189,27 +189,30 @@ class Reading:
             parts.append(node.attr)
             node = node.value
         if isinstance(node, ast.Name):
-            outside = node.id in statement.outside
-            first, origin = self._meaning(node.id) if outside else self._local(statement, node.id, _ALIASES)
+            first, origin = self._name(statement, node.id)
         elif isinstance(node, ast.Subscript) and is_modules(node.value) and (module := text_of(node.slice)):
             first, origin = module, "library"
         else:
             first, origin = "?", "value"
         return ".".join([first, *reversed(parts)]), origin
 
-    def _local(self, statement: Statement, name: str, room: int) -> tuple[str, str]:
-        """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
-        value = self._aliases.get((statement.at, name))
-        if value is not None and room:
-            first, *rest = ast.unparse(value).split(".")
-            outside = first in statement.outside
-            called, origin = self._meaning(first) if outside else self._local(statement, first, room - 1)
-            if origin == "library":
-                return ".".join([called, *rest]), origin
-        return name, "own" if name in ("self", "cls") else "value"
+    def _name(self, statement: Statement, name: str, room: int = _ALIASES) -> tuple[str, str]:
+        """What a name in a statement stands for. room: how many other names may lead there."""
+        if name in statement.outside:
+            return self._meaning(name, room)
+        return self._alias(statement, name, room) or (name, "own" if name in ("self", "cls") else "value")
 
-    def _meaning(self, name: str, room: int = _ALIASES) -> tuple[str, str]:
-        """What a name of the notebook stands for. room: how many other names may lead there."""
+    def _alias(self, statement: Statement, name: str, room: int) -> tuple[str, str] | None:
+        """What of a library's a statement calls by another name, as in `t = torch`; None for any other name."""
+        value = self._aliases.get((statement, name))
+        if value is None or not room:
+            return None
+        first, *rest = ast.unparse(value).split(".")
+        called, origin = self._name(statement, first, room - 1)
+        return (".".join([called, *rest]), origin) if origin == "library" else None
+
+    def _meaning(self, name: str, room: int) -> tuple[str, str]:
+        """What a name of the notebook stands for."""
         if name in self._meanings:
             return self._meanings[name]
         given = self._imports_inside.get(name) or self._given.get(name) or (name if name == "sys" else "")
@@ -217,15 +220,13 @@ class Reading:
         self._meanings[name] = by_itself  # for those that lead back here
         bindings = [one for one in self.dependencies.last(name) if name in one.gives or name in one.may_give]
         dotted = {dotted for one in bindings for dotted in one.imports.get(name, ())}
-        value = _alias(bindings[0].node, name) if len(bindings) == 1 else None
+        is_plain = len(bindings) == 1 and isinstance(bindings[0].node, (ast.Assign, ast.AnnAssign))
+        alias = self._alias(bindings[0], name, room) if is_plain else None
         meaning = name, "value"
         if given and not dotted and not (bindings and name in bindings[0].gives):
             meaning = by_itself  # what stands in a branch may never run and hides nothing
-        elif value is not None and room:
-            first, *rest = ast.unparse(value).split(".")
-            called, origin = self._meaning(first, room - 1)
-            if origin == "library":
-                meaning = ".".join([called, *rest]), origin
+        elif alias:
+            meaning = alias
         elif dotted and (module := _one_of(dotted)):
             meaning = module, "library"
         elif bindings and not dotted and all(isinstance(one.node, DEFINITIONS) for one in bindings):
@@ -237,14 +238,6 @@ class Reading:
 def _one_of(dotted: set[str]) -> str:
     """What an import stands for; '' where different libraries are tried in turn: which it is shows while it runs."""
     return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
-
-
-def _alias(node: ast.AST, name: str) -> ast.AST | None:
-    """The dotted name that a statement gives another name to; None for every other statement."""
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(node.value, (ast.Name, ast.Attribute)):
-        return None
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return node.value if any(isinstance(target, ast.Name) and target.id == name for target in targets) else None
 
 
 def is_modules(node: ast.AST) -> bool:

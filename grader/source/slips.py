@@ -83,17 +83,14 @@ class _SlipReader:
         }
 
     def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
-        if not isinstance(node, ast.ClassDef):
-            yield from self._leftover_raise(node, node.name)
-            yield from self._of_function(node, False)
-            return
-        for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
-            yield from self._leftover_raise(method, f"{node.name}.{method.name}")
-            if method.name != "__init__":
-                yield from self._of_function(method, True)
+        is_class = isinstance(node, ast.ClassDef)
+        for function in (each for each in (node.body if is_class else [node]) if isinstance(each, _Function)):
+            yield from self._leftover_raise(function, f"{node.name}.{function.name}" if is_class else node.name)
+            if is_class and function.name == "__init__":
+                yield from self._loose_layers(function)
+                yield from (self._raise(each) for each in ast.walk(function) if isinstance(each, ast.Raise))
             else:
-                yield from self._loose_layers(method)
-                yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
+                yield from self._of_function(function, is_class)
 
     def _leftover_raise(self, function: _Function, name: str) -> Iterator[Slip]:
         body = [

@@ -56,7 +56,7 @@ class NotebookReading(Reading):
         """By what a cell, or what the exercise `name` is made of, reaches what watches it; with its line."""
         refused, looks = self._reaching
         if not refused and looks:
-            used = {binding.statement.at for binding in self.dependencies.walk(name)}
+            used = {binding.at for binding in self.dependencies.walk(name)}
             refused = {at: way for at, way in looks.items() if at in used}
         return next(iter(refused.values()), ("", ""))
 
@@ -70,15 +70,15 @@ class NotebookReading(Reading):
         """(what is refused, what only looks at objects of the process: `print(len(gc.get_objects()))`)."""
         refused: dict[int, tuple[str, str]] = {}
         looks: dict[int, tuple[str, str]] = {}
-        for statement in self.dependencies.statements:
+        for at, statement in enumerate(self.dependencies.statements):
             in_place = {id(part) for node in statement.parts for part in _in_place(node)}
             keeps = not isinstance(statement.node, _LOOKING) or statement.alters
             for node in statement.parts:
                 way = self._closed(statement, node, in_place)
                 if (way in FINDING or way == "sys.modules") and not keeps:
-                    looks.setdefault(statement.at, (way, statement.line(node)))
+                    looks.setdefault(at, (way, statement.line(node)))
                 elif way:
-                    refused[statement.at] = way, statement.line(node)
+                    refused[at] = way, statement.line(node)
                     break
         return refused, looks
 

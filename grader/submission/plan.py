@@ -264,7 +264,7 @@ class _Overlay:
         kept = [""] * len(lines)
         added: set[str] = set()
         for statement in tree.body if tree else ():
-            first, names, effects = first_line(statement), names_of(statement), Effects(statement, 0)
+            first, names, effects = first_line(statement), names_of(statement), Effects(statement)
             changed = effects.alters | effects.touches | names.deletes
             written = lines[first : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):

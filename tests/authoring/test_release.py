@@ -380,7 +380,7 @@ def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
     }
     files = {name: data for name, data in files.items() if not name.endswith(".whl")}
     found = leaks(COURSE, files)
-    assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
+    assert {(file.split(":")[0], secret.lesson) for file, secret in found} == {(planted[0], lesson)}
 
 
 def in_a_file(*texts: str) -> dict[str, bytes]:
@@ -392,7 +392,7 @@ def test_every_line_and_every_region_of_every_solution_is_found_in_a_file_of_its
     secrets = all_secrets(COURSE)
     for secret in secrets:
         found = leaks(COURSE, in_a_file(secret.needle))
-        assert (secret.lesson, secret.line) in {(leak.lesson, leak.line) for leak in found} or secret.common, secret
+        assert (secret.lesson, secret.line) in {(one.lesson, one.line) for _, one in found} or secret.common, secret
     common = [secret for secret in secrets if secret.common]
     assert len(common) < len(secrets) / 20, "a line that names something of the exercise is taken for anybody's"
     for one in common:
@@ -407,7 +407,7 @@ def test_a_solved_notebook_and_a_solved_source_are_found(lesson):
     """What could be released by mistake, as it lies beside the notebooks."""
     for name in (f"{lesson}/lesson.py", f"{lesson}.ipynb"):
         found = leaks(COURSE, {name: (ROOT / "solutions" / name).read_bytes()})
-        told = {leak.line for leak in found if leak.lesson == lesson}
+        told = {secret.line for _, secret in found if secret.lesson == lesson}
         assert told >= {secret.line for secret in all_secrets(COURSE) if secret.lesson == lesson and not secret.common}
 
 
@@ -454,7 +454,7 @@ def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, 
 def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
     monkeypatch.setattr("grader.course.stubs.stub_text", lambda text, name: text)
     files = {name: data for name, data in handout(COURSE, ["01_three_tokens"]).items() if name.endswith(".ipynb")}
-    assert {leak.lesson for leak in leaks(COURSE, files)} >= {"01_three_tokens"}
+    assert {secret.lesson for _, secret in leaks(COURSE, files)} >= {"01_three_tokens"}
 
 
 def test_without_solutions_means_every_file_and_every_archive(bare):

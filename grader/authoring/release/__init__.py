@@ -164,7 +164,10 @@ def _refuse_leaks(course: Course, files: Mapping[str, bytes], without_solutions:
     matches = leaks(course, searched)
     if matches:
         more = f"\n  and {len(matches) - 10} more" if len(matches) > 10 else ""
-        listing = "".join(f"\n  {leak}" for leak in matches[:10])
+        listing = "".join(
+            f"\n  {file} holds line {secret.line} of the solution of {secret.lesson}: {secret.text}"
+            for file, secret in matches[:10]
+        )
         raise InputError(f"this would hand out solutions, so nothing was written:{listing}{more}")
 
 

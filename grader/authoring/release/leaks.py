@@ -33,19 +33,6 @@ MAX_DEPTH = 4  # of archives in archives
 
 
 @dataclass(frozen=True)
-class Leak:
-    """A released file and the line of a lesson's source that it gives away."""
-
-    file: str
-    lesson: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file} holds line {self.line} of the solution of {self.lesson}: {self.text}"
-
-
-@dataclass(frozen=True)
 class Secret:
     """Text of a solution as it is searched for, and where it stands in its source.
 
@@ -60,19 +47,17 @@ class Secret:
     common: bool = False
 
 
-def leaks(course: Course, files: Mapping[str, bytes]) -> list[Leak]:
-    """Every secret that one of the files holds; at most one a file and solution line."""
-    matches = []
+def leaks(course: Course, files: Mapping[str, bytes]) -> list[tuple[str, Secret]]:
+    """(file, secret) for every secret that one of the files holds; at most one a file and solution line."""
+    matches: dict[tuple[str, str, int], Secret] = {}
     for name, data in files.items():
         for inner, text in _texts(name, data):
             secrets = _secrets_in(course, text)
             of_region = Counter((secret.lesson, secret.region) for secret in secrets)
-            matches += [
-                Leak(inner, secret.lesson, secret.line, secret.text)
-                for secret in secrets
-                if not secret.common or of_region[secret.lesson, secret.region] > 1
-            ]
-    return list(dict.fromkeys(matches))
+            for secret in secrets:
+                if not secret.common or of_region[secret.lesson, secret.region] > 1:
+                    matches.setdefault((inner, secret.lesson, secret.line), secret)
+    return [(file, secret) for (file, *_), secret in matches.items()]
 
 
 def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
@@ -106,7 +91,8 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
             first = text.count("\n", 0, match.start("solution")) + 1
             own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
     visible = "\n".join(shown)
-    known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
+    nodes = (node for source in sources.values() for node in ast.walk(ast.parse(source)))
+    known = {*keyword.kwlist, *dir(builtins)}.union(*(imported(node) for node in nodes if isinstance(node, IMPORTS)))
     secrets: dict[str, Secret] = {}
     for name, at, region in own:
         whole = squeeze("\n".join(text for _, text in region))
@@ -118,13 +104,6 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
             if len(line) >= LINE and line not in visible:
                 secrets.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
     return tuple(secrets.values())
-
-
-def _imported(source: str) -> Iterator[str]:
-    """The names under which a source imports libraries."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, IMPORTS):
-            yield from imported(node)
 
 
 def _words(line: str) -> set[str]:
