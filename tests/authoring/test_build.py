@@ -13,7 +13,7 @@ import pytest
 from grader.authoring import build, kernel, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
-from grader.course import stubs
+from grader.course import index, stubs
 from grader.course.course import open_course
 from grader.util import libraries
 from grader.util.errors import AuthorError, LintError
@@ -314,6 +314,13 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
 # --- `grader build` ----------------------------------------------------------------------------
 
 
+@pytest.fixture
+def course_is_read() -> None:
+    """The command asks for it first, and these tests replace what it would read."""
+    index.gather(open_course())
+
+
+@pytest.mark.usefixtures("course_is_read")
 @pytest.mark.parametrize("flags, most", [((), 2), (("-j", "1"), 1), (("--jobs", "3"), 3)])
 def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypatch, capsys, flags, most):
     """A lesson beside another one has half a machine, and its times would be the machine's, not the code's."""
@@ -342,6 +349,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     assert all(f"{name}: built in 0." in said for name in names) and "6 lessons in " in said
 
 
+@pytest.mark.usefixtures("course_is_read")
 def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monkeypatch, capsys):
     names = ["01_some", "02_some"]
     monkeypatch.setattr(author, "chosen_lessons", lambda asked: names)
