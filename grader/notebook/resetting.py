@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook import workspace
-from grader.notebook.display import Display, ipython, say, sentence
+from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
@@ -59,13 +59,13 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
         return _insert_below(name, lesson)
     try:
         if code is not None and (advice := save_advice(lesson)):
-            return say(advice, f"{name} was not changed")
+            return sentence(advice, f"{name} was not changed")
         _demand_code(name, code)
         change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
-        return say(str(error), f"Reset {name}")
+        return sentence(str(error), f"Reset {name}")
     names.pop(name, None)
-    return say(
+    return sentence(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.",
         f"{name} is the course's original again",
@@ -102,7 +102,7 @@ def _insert_below(name: str, lesson: str) -> Display:
     if shell is not None:
         shell.set_next_input(stub, replace=False)
     advice = "so nothing was changed. Replace your cell by the exercise's original:"
-    return say(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
+    return sentence(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
 def question(name: str, record: Record) -> Display:

@@ -67,19 +67,15 @@ def _value(answer: Any) -> str:
     return f"{type(answer).__name__} {getattr(answer, 'dtype', '')} {value!r}"
 
 
-class Refusal(InputError):
-    """An argument that names no exercise; the message is for the learner."""
-
-
 def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> Target:
     """The exercise that `target` names, and the object to judge.
 
     target: an exercise's name, looked up in the names of `frame` unless `answer` is given; or the object itself, known
     by its own name, else by the name that it is bound to there. caller: what the learner called.
-    Raises: Refusal.
+    Raises: InputError.
     """
     if target is MISSING:
-        raise Refusal(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
+        raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
     main = sys.modules.get("__main__")
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
@@ -89,10 +85,10 @@ def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> T
         return Target(name, answer, namespace)
     try:
         name = _name_of(target, namespace, caller)
-    except Refusal:
+    except InputError:
         raise
     except Exception as error:  # an object may raise from anything that it is asked
-        raise Refusal(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
+        raise InputError(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
     return Target(name, target if answer is MISSING else answer, namespace)
 
 
@@ -100,7 +96,7 @@ def _exercise_name(name: str) -> str:
     if name in kernel_course().exercise_names():
         return name
     _refuse_other_handout(name)
-    raise Refusal(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
+    raise InputError(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
 
 
 def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
@@ -114,14 +110,14 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
                 return name
     if own and callable(obj):
         _refuse_other_handout(own)
-    raise Refusal(_why_not(obj, own, names, caller))
+    raise InputError(_why_not(obj, own, names, caller))
 
 
 def _refuse_other_handout(name: str) -> None:
-    """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
+    """Raises: InputError where the exercise is of a lesson that this installation lacks."""
     for lesson, exercises in kernel_course().exercises.items():
         if name in exercises and (reason := kernel_course().other_handout(lesson)):
-            raise Refusal(reason)
+            raise InputError(reason)
 
 
 def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:
