@@ -16,7 +16,7 @@ from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
-from grader.notebook.target import Target
+from grader.notebook.target import MISSING, Target
 from grader.reports.html import render
 from grader.reports.text import plain
 from grader.util.errors import InputError
@@ -120,7 +120,7 @@ def reset_cell(name: str, names: dict[str, Any]) -> Display:
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
-    code = own_code(Target(name, names.get(name), names, name in names))
+    code = own_code(Target(name, names.get(name, MISSING), names))
     copy = workspace.keep_copy(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)
     kept = f" Your code is kept in {copy}." if copy else ""

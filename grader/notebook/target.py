@@ -18,17 +18,16 @@ from grader.source.definitions import normalize
 from grader.source.policy import Sources
 from grader.util.errors import InputError
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()  # no object
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The exercise's name, the object, the names that the calling code sees, and whether there is an object."""
+    """The exercise's name, the object, MISSING where there is none, and the names that the calling code sees."""
 
     name: str
-    obj: Any = None
+    obj: Any = MISSING
     namespace: Mapping[str, Any] = field(default_factory=dict)
-    exists: bool = True
 
     @property
     def is_answer(self) -> bool:
@@ -37,7 +36,7 @@ class Target:
     @property
     def argument(self) -> str:
         """How the exercise is passed: an object by its name, else the name in quotes."""
-        return self.name if self.exists and callable(self.obj) else f'"{self.name}"'
+        return self.name if callable(self.obj) else f'"{self.name}"'
 
     @property
     def call(self) -> str:
@@ -47,14 +46,14 @@ class Target:
     @cached_property
     def sources(self) -> Sources | None:
         """The statements that made the object; None for an answer, and where no text is known."""
-        return None if self.is_answer or not self.exists else sources(self.name, self.obj, self.namespace)
+        return None if self.is_answer or self.obj is MISSING else sources(self.name, self.obj, self.namespace)
 
     @cached_property
     def digest(self) -> str:
         """A digest of the text of these statements, or of an answer's value; '' where neither is known."""
         try:
             if self.is_answer:
-                text = _value(self.obj) if self.exists else ""
+                text = _value(self.obj) if self.obj is not MISSING else ""
             else:
                 text = "\n".join(normalize(cell) for cell in self.sources.cells) if self.sources else ""
             return digest(text) if text else ""
@@ -80,9 +79,7 @@ def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> T
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
         name = _exercise_name(target)
-        if answer is MISSING:
-            return Target(name, namespace.get(name), namespace, name in namespace)
-        return Target(name, answer, namespace)
+        return Target(name, namespace.get(name, MISSING) if answer is MISSING else answer, namespace)
     try:
         name = _name_of(target, namespace, caller)
     except InputError:

@@ -70,9 +70,7 @@ def show_widget(widget: Any, words: Display) -> None:
     """Shows a widget as an output of the cell that runs; words: for where no widget runs."""
     from IPython.display import display
 
-    bundle = widget._repr_mimebundle_()
-    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-    display({**bundle, "text/plain": words.text, "text/html": words.html}, raw=True)
+    display({**widget._repr_mimebundle_(), "text/plain": words.text, "text/html": words.html}, raw=True)
 
 
 class DisplayWithButtons(Display):
