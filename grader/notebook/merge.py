@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.source.definitions import defined_names
-from grader.submission.ipynb import ROLES
+from grader.submission.ipynb import ROLES, course_metadata
 
 Cell = dict[str, Any]
 _BY_TEXT = re.compile(r"^[a-z]+-[0-9a-f]{12}(-\d+)?$")  # an id made of what the cell was
@@ -182,9 +182,8 @@ def work_on(name: str, stub: Cell, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _about(cell: Cell, key: str) -> str:
-    """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
-    metadata = cell.get("metadata", {}).get("grader")
-    value = metadata.get(key) if isinstance(metadata, Mapping) else None
+    """What the course's metadata of a cell say, '' for anything but text."""
+    value = course_metadata(cell).get(key)
     return value if isinstance(value, str) else ""
 
 
