@@ -23,26 +23,26 @@ from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 
 
-def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
-    """Raises: InputError where resetting would replace work and `code` is not the code for it; the message says how to confirm.
+def how_to_confirm(what: str, place: Path, code: str | None, call: str) -> str:
+    """What to do first where resetting would replace work and `code` is not the code for it; '' where it may go on.
 
     what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
     """
     lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
     exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
     if not workspace.has_work(lesson, exercises if what != lesson else None, place):
-        return
+        return ""
     record = Record(default_path(place.resolve()))
     entries = [record.entry(name) for name in exercises]
     copies = sorted(copy.name for copy in (place / BACKUPS).glob("*") if copy.name.startswith((lesson, *exercises)))
     expected = digest(repr((what, [(each.passed, each.attempts) for each in entries], copies)))[:6]
     if code == expected:
-        return
+        return ""
     passed = [name for name, entry in zip(exercises, entries) if entry.passed]
     lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
     yours = "your work" if what == lesson else f"your cell of {what}"
-    raise InputError(
+    return (
         f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
         f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
     )
@@ -60,7 +60,8 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
     try:
         if code is not None and (advice := save_advice(lesson)):
             return sentence(advice, f"{name} was not changed")
-        _demand_code(name, code)
+        if advice := how_to_reset(name, code):
+            return sentence(advice, f"Reset {name}")
         change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
         return sentence(str(error), f"Reset {name}")
@@ -72,17 +73,9 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
     )
 
 
-def _demand_code(name: str, code: str | None) -> None:
-    demand_code(name, Path("."), code, f'`reset("{name}", "CODE")`')
-
-
-def how_to_reset(name: str) -> str:
-    """How to reset where no buttons are."""
-    try:
-        _demand_code(name, None)
-    except InputError as error:
-        return str(error)
-    return "There is nothing to reset in the notebook's file."
+def how_to_reset(name: str, code: str | None = None) -> str:
+    """How to reset where no buttons are; '' where nothing is to be confirmed."""
+    return how_to_confirm(name, Path("."), code, f'`reset("{name}", "CODE")`')
 
 
 def save_advice(lesson: str) -> str:
