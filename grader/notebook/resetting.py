@@ -74,7 +74,7 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
 
 
 def how_to_reset(name: str, code: str | None = None) -> str:
-    """How to reset where no buttons are; '' where nothing is to be confirmed."""
+    """How to reset where no buttons are; '' where none of it needs a code."""
     return how_to_confirm(name, Path("."), code, f'`reset("{name}", "CODE")`')
 
 
