@@ -141,7 +141,7 @@ class RoomJournal:
 
 
 class Room:
-    """sentences: what each mistake is, by its id."""
+    """sentences: what each mistake is, by its id. members: by their places, those who were removed too."""
 
     def __init__(self, course: Course, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
         self.course, self.journal, self._sentences = course, journal, sentences
