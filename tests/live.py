@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 from grader.course.course import open_course
@@ -56,3 +57,8 @@ def verdict_on(exercise_name: str, text: str) -> Verdict:
 def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources) -> Offence | None:
     """What is forbidden or missing in cells."""
     return sources.offence(name, forbids, requires)
+
+
+def shell_that_ran(*cells: str) -> Any:
+    """What stands for IPython's shell in whose history these cells are."""
+    return SimpleNamespace(history_manager=SimpleNamespace(input_hist_raw=cells, input_hist_parsed=cells))

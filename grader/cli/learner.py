@@ -14,7 +14,7 @@ from grader.notebook import room_client, workspace
 from grader.notebook.hints import explain
 from grader.notebook.overview import display, table
 from grader.notebook.record import ROOM_FILE, Record, default_path
-from grader.notebook.resetting import demand_code
+from grader.notebook.resetting import how_to_confirm
 from grader.notebook.workspace import folder
 from grader.util.errors import InputError
 from grader.util.words import join_names
@@ -30,7 +30,8 @@ def run_explain(options: argparse.Namespace) -> int:
 def run_reset(options: argparse.Namespace) -> int:
     what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
-    demand_code(what, place, options.confirm, "the same command with `--confirm CODE`")
+    if advice := how_to_confirm(what, place, options.confirm, "the same command with `--confirm CODE`"):
+        raise InputError(advice)
     if what in open_course().lessons():
         return _change("reset", [what], place)
     print(harmless(f"{workspace.reset_exercise(what, place)} {_RELOAD}"))

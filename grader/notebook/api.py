@@ -8,31 +8,18 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
-from grader.notebook.display import Display, print_in_script, say
+from grader.notebook.display import Display, sentence, shown
 from grader.notebook.record import ROOM_FILE, Record, default_path
-from grader.notebook.target import MISSING, Refusal, find
+from grader.notebook.target import MISSING, find
+from grader.util.errors import InputError
 
 _record_at = functools.cache(Record)  # the same object as long as the path stays, for what it has said already
 
 
-def _refusal_displayed(call: Callable[..., Display]) -> Callable[..., Display]:
-    """The call, whose answer is a sentence where an argument names no exercise."""
-
-    @functools.wraps(call)
-    def answer(*args: Any, **kwargs: Any) -> Display:
-        try:
-            return call(*args, **kwargs)
-        except Refusal as refusal:
-            return say(str(refusal))
-
-    return answer
-
-
-@_refusal_displayed
+@shown
 def check(target: Any = MISSING, answer: Any = MISSING) -> Display:
     """Judges an exercise: check(softmax_rows), check("softmax_rows") or check("corrected_first_row", answer).
 
@@ -61,8 +48,8 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
         if verdicts.judge(exercise, fresh=False).passed:
             cell_output.mute_exercises(exercise.namespace)
             return True
-    except Refusal as refusal:
-        print(refusal)
+    except InputError as error:
+        print(error)
         return False
     except (Exception, KeyboardInterrupt):  # a payoff must never stop a notebook's Run All
         pass
@@ -70,7 +57,7 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     return False
 
 
-@_refusal_displayed
+@shown
 def hint(target: Any = MISSING, level: int | None = None) -> Display:
     """A hint: first a question, then where to look, then code with a blank; each call goes one further.
 
@@ -78,51 +65,53 @@ def hint(target: Any = MISSING, level: int | None = None) -> Display:
     """
     exercise = find(target, MISSING, sys._getframe(2), "hint")
     if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
-        return say(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
+        return sentence(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
     level = level or hints.next_level(exercise.name, record)
     argument = exercise.argument
     more = f"hint({argument}) gives the next hint." if level < hints.HINTS else f"solution({argument}) is open now."
-    return print_in_script(hints.hint(exercise, level, record, (more,)))
+    return hints.hint(exercise, level, record, (more,))
 
 
-@_refusal_displayed
+@shown
 def solution(target: Any = MISSING) -> Display:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    return print_in_script(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
+    return hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record())
 
 
-@_refusal_displayed
+@shown
 def explain(mistake: Any = None) -> Display:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     if callable(mistake):
         mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
-    return print_in_script(hints.explain(mistake, verdicts.current_lesson()))
+    return hints.explain(mistake, verdicts.current_lesson())
 
 
+@shown
 def progress() -> Display:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
     record = _record()
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return print_in_script(overview.display(table, notes, verdicts.current_lesson()))
+    return overview.display(table, notes, verdicts.current_lesson())
 
 
-@_refusal_displayed
+@shown
 def replay(target: Any = MISSING) -> Display:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
     frame = sys._getframe(2)
     exercise = find(target, MISSING, frame, "replay")
-    return replaying.replay_below(exercise, verdicts.judge(exercise, fresh=False), frame.f_globals)
+    return replaying.replay(exercise, verdicts.judge(exercise, fresh=False), frame.f_globals)
 
 
+@shown
 def predict(number: Any = "", options: Any = "", choice: Any = "") -> Display:
     """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
-    return print_in_script(predictions.display(number, options, choice, _record()))
+    return predictions.display(number, options, choice, _record())
 
 
-@_refusal_displayed
+@shown
 def reset(target: Any = MISSING, code: str | None = None) -> Display:
     """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
 

@@ -19,6 +19,7 @@ from grader.course import references
 from grader.course.stubs import digest
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
+from grader.notebook.target import MISSING
 from grader.source.definitions import called_name, changed_definitions, defined_names, normalize, parse
 from grader.source.magics import without_magics
 from grader.source.scopes import IMPORTS, imported, names_of
@@ -29,7 +30,6 @@ from grader.worker.values import Failure
 # Where Python found a wrong syntax, by the name of a file that nobody made.
 _PLACE = re.compile(r" \([^()]*, line \d+\)$")
 _ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
-NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class StaleDefinition:
     """The last run of a name's cell, which did not define it.
 
     failure: what ended the run; None where it ran to its end and defines the name no more.
-    earlier_value: what the name was before and still is, NOTHING where there is nothing of that name.
+    earlier_value: what the name was before and still is, MISSING where there is nothing of that name.
     defines: the names that the cell now defines.
     """
 
@@ -54,7 +54,7 @@ class Absence:
     """
 
     why: str
-    graded: Any = NOTHING
+    graded: Any = MISSING
     deleted: bool = False
     edited: bool = False
 
@@ -78,7 +78,7 @@ class CellHistory:
         """
         self._delete(set(deleted), cell_id)
         names = defined_names(without_magics(text)) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
-        self._before = {name: (namespace.get(name, NOTHING), self.absences.get(name)) for name in names}
+        self._before = {name: (namespace.get(name, MISSING), self.absences.get(name)) for name in names}
         for name in names:
             self.stale.pop(name, None)
             if normalize(text) not in _not_graded():
@@ -91,13 +91,13 @@ class CellHistory:
         failure = failure_from(error) if error is not None else None
         absences, edited = self._absences(text, taken, namespace), _edited(text, cell_id or "")
         for name, (earlier_value, earlier) in self._before.items():
-            replaced = namespace.get(name, NOTHING) is not earlier_value
+            replaced = namespace.get(name, MISSING) is not earlier_value
             if replaced or (failure is None and name in defines):
                 if cell_id:
                     self._last_cell[name] = cell_id
                 self.absences.pop(name, None)
                 if name in absences:
-                    graded = earlier.graded if earlier is not None else earlier_value if replaced else NOTHING
+                    graded = earlier.graded if earlier is not None else earlier_value if replaced else MISSING
                     self.absences[name] = Absence(absences[name], graded)
                 elif name in edited:
                     self.absences[name] = edited[name]
@@ -150,7 +150,7 @@ class CellHistory:
 
     def is_absent(self, name: str) -> bool:
         """Whether grading has nothing under a name of the kernel."""
-        return name in self.absences and self.absences[name].graded is NOTHING
+        return name in self.absences and self.absences[name].graded is MISSING
 
     def _delete(self, cells: set[str], running: str | None) -> None:
         """Cells were deleted; told again of the same ones, nothing is: a cell that came back may have run since."""
@@ -162,11 +162,6 @@ class CellHistory:
                         why = "is defined in another cell, too, which is older: run that one."
                     self.absences[name] = Absence(why, deleted=True)
         self._deletions = cells
-
-    def stale_definition(self, name: str, obj: Any) -> StaleDefinition | None:
-        """The run after which this object of that name is an old one, None where it is as its cell has it."""
-        definition = self.stale.get(name)
-        return definition if definition is not None and definition.earlier_value is obj else None
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
@@ -197,7 +192,7 @@ def _given_cells() -> dict[str, tuple[str, str]]:
 
 def _edited(text: str, cell_id: str) -> dict[str, Absence]:
     """The functions and classes of a given cell that a learner has changed in it: grading runs that cell as it was handed out."""
-    lesson, original = _given_cells().get(cell_id, ("", "")) if cell_id.startswith("given-") else ("", "")
+    lesson, original = _given_cells().get(cell_id, ("", ""))
     changed = changed_definitions(text, original)
     course = references.namespace(kernel_course(), lesson) if changed else {}
     why = "was changed in a cell of the lesson's own, which grading runs as it was handed out, and so did this check."

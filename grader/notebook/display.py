@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
+
+from grader.util.errors import InputError
 
 
 class Display:
@@ -39,13 +43,8 @@ def ipython() -> Any:
         return None
 
 
-def say(text: str, title: str = "", more: tuple[str, ...] = ()) -> Display:
-    """Markdown prose below a title; more: further paragraphs. Printed in a script."""
-    return print_in_script(sentence(text, title, more=more))
-
-
 def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Display:
-    """Markdown prose, or code, below a title; not printed."""
+    """Markdown prose, or code, below a title; more: further paragraphs."""
     from grader.reports import html, text as plainly
 
     plain = "\n\n".join(part for part in (title, plainly.clean(text) if code else plainly.plain(text), *more) if part)
@@ -67,9 +66,18 @@ def colored(code: str) -> str:
     return f'<style>\n{style("code.css")}</style><pre class="attn-code">{body}</pre>'
 
 
-def print_in_script(result: Display) -> Display:
-    """Prints the text where nothing else would show it: in a script, which displays no results."""
-    if ipython() is None and not hasattr(sys, "ps1"):
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root
-        print(result.text.encode(encoding, "replace").decode(encoding))
-    return result
+def shown(call: Callable[..., Display]) -> Callable[..., Display]:
+    """What a learner calls: its answer is a sentence where an argument names nothing; a script, which displays no results, prints it."""
+
+    @functools.wraps(call)
+    def answer(*args: Any, **kwargs: Any) -> Display:
+        try:
+            result = call(*args, **kwargs)
+        except InputError as error:
+            result = sentence(str(error))
+        if ipython() is None and not hasattr(sys, "ps1"):
+            encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root
+            print(result.text.encode(encoding, "replace").decode(encoding))
+        return result
+
+    return answer

@@ -13,10 +13,11 @@ from grader.notebook import verdicts
 from grader.notebook.display import Display, colored, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.target import Refusal, Target
+from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.html import render
 from grader.source.definitions import function_name, parse
+from grader.util.errors import InputError
 from grader.util.words import join_names, pluralize
 
 HINTS = 3
@@ -54,7 +55,7 @@ def _hint_text(target: Target, level: int) -> str:
 
 
 def explain(query: str | None, current: str | None = None, call: str = "explain()") -> Display:
-    """What explain() answers. Raises: Refusal for an id that the course does not have.
+    """What explain() answers. Raises: InputError for an id that the course does not have.
 
     query: an id, two with a plus, an exercise, a lesson's number or name, None for everything. current: the lesson that is unfolded.
     call: what lists everything.
@@ -99,7 +100,7 @@ def _explain_ids(ids: Sequence[str], call: str) -> Display:
         family = [id for id in known if id.rstrip("0123456789") == unknown.upper().rstrip("0123456789")]  # such as SM
         near = difflib.get_close_matches(unknown.upper(), family or known, n=3, cutoff=0.3)
         nearest = f" Near it: {', '.join(near)}." if near else ""
-        raise Refusal(f"No mistake has the id {unknown[:60]!r}.{nearest} {call} lists all of them.")
+        raise InputError(f"No mistake has the id {unknown[:60]!r}.{nearest} {call} lists all of them.")
     mistakes = [references.explain(kernel_course(), known[id.upper()]) for id in ids]
     return Display("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 

@@ -15,6 +15,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
 from grader.source.definitions import code_lines, first_line, normalize, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
+from grader.source.magics import without_magics
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure, Observation
@@ -95,31 +96,27 @@ def own_name(obj: Any) -> str | None:
 
 
 def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
-    """The cells that ran, oldest first: IPython's own history, else the file or cell that holds the object's code.
+    """The cells that ran as grading reads them, oldest first: IPython's own history, else the file or cell that holds the object's code.
 
     A cell whose text is known to linecache alone (another front end ran it) comes last.
     """
-    cells = namespace.get("In") if ipython() is not None else None
-    history = [cell for cell in cells if isinstance(cell, str)] if isinstance(cells, list) else []
+    kept = getattr(ipython(), "history_manager", None)
+    ran = list(zip(kept.input_hist_raw, kept.input_hist_parsed)) if kept is not None else []
+    # What IPython made of a cell tells of what only it can read, such as lines that were pasted with their prompts.
+    history = [plain if parse(plain := without_magics(raw)) else parsed for raw, parsed in ran]
     for filename in code_files(obj):
         text = "".join(linecache.getlines(filename, dict(namespace)))
-        if text and text.strip() not in (cell.strip() for cell in history):
+        if text and text.strip() not in (parsed.strip() for _, parsed in ran):
             history.append(text)
     return history
 
 
 @lru_cache(maxsize=512)
 def _statements(cell: str) -> tuple[Statement, ...]:
-    """The top-level statements of a cell; of `%%time` and its like those inside."""
+    """The top-level statements of a cell."""
     tree, lines = parse(cell), code_lines(cell)
-    statements: list[Statement] = []
-    for node in tree.body if tree is not None else ():
-        inner = _inner_cell(node)
-        if inner is not None:
-            statements += _statements(inner)
-        else:
-            statements.append(Statement(_text(node, lines), Effects(node), first_line(node)))
-    return tuple(statements)
+    nodes = tree.body if tree is not None else ()
+    return tuple(Statement(_text(node, lines), Effects(node), first_line(node)) for node in nodes)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
@@ -130,12 +127,3 @@ def _text(node: ast.stmt, lines: list[str]) -> str:
     if first == node.lineno - 1:
         own[0] = own[0].encode()[node.col_offset :].decode()
     return "\n".join(own)
-
-
-def _inner_cell(node: ast.stmt) -> str | None:
-    """The cell inside `get_ipython().run_cell_magic('time', '', …)`, which IPython makes of `%%time`."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "run_cell_magic" or len(call.args) != 3:
-        return None
-    body = call.args[2]
-    return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.course.stubs import digest
 from grader.source.definitions import defined_names
-from grader.submission.ipynb import ROLES
+from grader.submission.ipynb import ROLES, course_metadata
 
 Cell = dict[str, Any]
 _BY_TEXT = re.compile(r"^[a-z]+-[0-9a-f]{12}(-\d+)?$")  # an id made of what the cell was
@@ -26,8 +26,8 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     """
     stubs = stubs_of(ours)
     by_id = {cell["id"]: cell for cell in ours}
-    answers: dict[str, list[Cell]] = {}
-    added: dict[str | None, list[Cell]] = {}
+    answers: defaultdict[str, list[Cell]] = defaultdict(list)
+    added: defaultdict[str | None, list[Cell]] = defaultdict(list)
     last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
     outputs: dict[str, Cell] = {}
     changed: list[str] = []
@@ -38,26 +38,25 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
         if exercise:
             last = stubs[exercise]["id"]
             if not _untouched(cell, stubs[exercise]):
-                answers.setdefault(exercise, []).append(cell)
+                answers[exercise].append(cell)
         elif _about(cell, "yours"):
-            added.setdefault(last, []).append(cell)
+            added[last].append(cell)
         elif (same := _counterpart(cell, ours, by_id)) is not None or not is_own:
             if same is not None:
                 last = same["id"]
                 outputs[same["id"]] = cell
             if _is_changed(cell, same, marked) and (mine := _as_own(cell, same)) is not None:
-                added.setdefault(last, []).append(mine)
+                added[last].append(mine)
                 changed.append(_beginning(mine))
         elif digest(text_of(cell)) != _about(cell, "stub"):
-            added.setdefault(last, []).append(cell)
-    merged = [*added.get(None, [])]
+            added[last].append(cell)
+    merged = [*added[None]]
     for cell in ours:
-        work = answers.get(cell["metadata"]["grader"].get("exercise"), []) if _role(cell) == "exercise" else []
-        merged += [{**each, "id": cell["id"], "metadata": {**each["metadata"], **cell["metadata"]}} for each in work]
-        if not work:
-            merged.append(_with_outputs(cell, outputs.get(cell["id"])))
-        merged += added.get(cell["id"], [])
-    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if name in answers), tuple(changed)
+        work = answers[_about(cell, "exercise")] if _role(cell) == "exercise" else []
+        laid = [{**each, "id": cell["id"], "metadata": {**each["metadata"], **cell["metadata"]}} for each in work]
+        merged += laid or [_with_outputs(cell, outputs.get(cell["id"]))]
+        merged += added[cell["id"]]
+    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(changed)
 
 
 def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
@@ -182,9 +181,8 @@ def work_on(name: str, stub: Cell, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _about(cell: Cell, key: str) -> str:
-    """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
-    metadata = cell.get("metadata", {}).get("grader")
-    value = metadata.get(key) if isinstance(metadata, Mapping) else None
+    """What the course's metadata of a cell say, '' for anything but text."""
+    value = course_metadata(cell).get(key)
     return value if isinstance(value, str) else ""
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from grader.notebook import OFFERED, ROOM
 from grader.notebook.cell_history import CellHistory, describe_failure
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.merge import stubs_of
 from grader.notebook.target import nearest
 from grader.source.definitions import parse, root
 
@@ -39,10 +38,8 @@ def sentence(
         failure, message = definition.failure, describe_failure(definition.failure)
         at = f" in its line {failure.line_number}, `{failure.line}`" if failure.line else ""
         return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
-    course = kernel_course()
-    if name in course.exercise_names():
-        stubs = stubs_of(course.pristine(course.lesson_of(name))["cells"])
-        others = definition.defines if definition is not None else history.defined_by(stubs[name]["id"]) - {name}
+    if name in kernel_course().exercise_names():
+        others = definition.defines if definition is not None else history.defined_by(f"exercise-{name}") - {name}
         if others:
             listed = " and ".join(f"`{each}`" for each in sorted(others))
             must = f"The exercise is called {name}; its function must have that name."

@@ -12,7 +12,7 @@ from typing import Any
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging.baseline import baseline_of
 from grader.notebook.cell_history import describe_failure
-from grader.notebook.display import Display, ipython, say, sentence
+from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.target import Target
 from grader.reports.text import clean
@@ -22,33 +22,27 @@ from grader.worker.values import Part
 _earlier: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 
-def replay_below(target: Target, verdict: Any, names: dict[str, Any]) -> Display:
-    """Says what was set, and offers the lines as the next cell. names: the notebook's, where the variables go."""
+def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = False) -> Display:
+    """Says what was set, and offers the lines as the next cell, or runs them at once and says what they gave.
+
+    names: the notebook's, where the variables go.
+    """
     title, words, code = _prepare(target, verdict, names)
-    shell = ipython()
-    if code and shell is not None:
+    if not code:
+        return sentence(words, title)
+    shell, these, outcome = ipython(), "These lines run", ""
+    if at_once:
+        these, outcome = "These lines, which work in any cell, run", f"\n\n{_outcome(code, names)}"
+    elif shell is not None:
         shell.set_next_input(code, replace=False)
-    if code:
-        words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_describe(target, code)}"
-    return say(words, title)
-
-
-def replay_here(target: Target, verdict: Any) -> Display:
-    """The same in a notebook, with the lines run at once, and what they gave."""
-    names = ipython().user_ns
-    title, words, code = _prepare(target, verdict, names)
-    if code:
-        words += f"\n\nThese lines, which work in any cell, run {_describe(target, code)}\n\n{_outcome(code, names)}"
-    return sentence(words, title)
+        these = "The cell below runs"
+    lines = f"`{target.name}` on them, without the grader.\n\n```python\n{code}\n```"
+    return sentence(f"{words}\n\n{these} {lines}{outcome}", title)
 
 
 def can_replay(target: Target, verdict: Any) -> bool:
     """Whether there is a failed input to replay."""
     return not verdict.passed and bool(verdict.case) and not target.is_answer
-
-
-def _describe(target: Target, code: str) -> str:
-    return f"`{target.name}` on them, without the grader.\n\n```python\n{code}\n```"
 
 
 def _prepare(target: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:

@@ -12,37 +12,37 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook import workspace
-from grader.notebook.display import Display, ipython, say, sentence
+from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
-from grader.notebook.target import Target
+from grader.notebook.target import MISSING, Target
 from grader.reports.html import render
 from grader.reports.text import plain
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 
 
-def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
-    """Raises: InputError where resetting would replace work and `code` is not the code for it; the message says how to confirm.
+def how_to_confirm(what: str, place: Path, code: str | None, call: str) -> str:
+    """What to do first where resetting would replace work and `code` is not the code for it; '' where it may go on.
 
     what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
     """
     lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
     exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
     if not workspace.has_work(lesson, exercises if what != lesson else None, place):
-        return
+        return ""
     record = Record(default_path(place.resolve()))
     entries = [record.entry(name) for name in exercises]
     copies = sorted(copy.name for copy in (place / BACKUPS).glob("*") if copy.name.startswith((lesson, *exercises)))
     expected = digest(repr((what, [(each.passed, each.attempts) for each in entries], copies)))[:6]
     if code == expected:
-        return
+        return ""
     passed = [name for name, entry in zip(exercises, entries) if entry.passed]
     lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
     yours = "your work" if what == lesson else f"your cell of {what}"
-    raise InputError(
+    return (
         f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
         f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
     )
@@ -59,30 +59,23 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
         return _insert_below(name, lesson)
     try:
         if code is not None and (advice := save_advice(lesson)):
-            return say(advice, f"{name} was not changed")
-        _demand_code(name, code)
+            return sentence(advice, f"{name} was not changed")
+        if advice := how_to_reset(name, code):
+            return sentence(advice, f"Reset {name}")
         change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
-        return say(str(error), f"Reset {name}")
+        return sentence(str(error), f"Reset {name}")
     names.pop(name, None)
-    return say(
+    return sentence(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.",
         f"{name} is the course's original again",
     )
 
 
-def _demand_code(name: str, code: str | None) -> None:
-    demand_code(name, Path("."), code, f'`reset("{name}", "CODE")`')
-
-
-def how_to_reset(name: str) -> str:
-    """How to reset where no buttons are."""
-    try:
-        _demand_code(name, None)
-    except InputError as error:
-        return str(error)
-    return "There is nothing to reset in the notebook's file."
+def how_to_reset(name: str, code: str | None = None) -> str:
+    """How to reset where no buttons are; '' where none of it needs a code."""
+    return how_to_confirm(name, Path("."), code, f'`reset("{name}", "CODE")`')
 
 
 def save_advice(lesson: str) -> str:
@@ -102,7 +95,7 @@ def _insert_below(name: str, lesson: str) -> Display:
     if shell is not None:
         shell.set_next_input(stub, replace=False)
     advice = "so nothing was changed. Replace your cell by the exercise's original:"
-    return say(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
+    return sentence(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
 def question(name: str, record: Record) -> Display:
@@ -120,7 +113,7 @@ def reset_cell(name: str, names: dict[str, Any]) -> Display:
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
-    code = own_code(Target(name, names.get(name), names, name in names))
+    code = own_code(Target(name, names.get(name, MISSING), names))
     copy = workspace.keep_copy(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)
     kept = f" Your code is kept in {copy}." if copy else ""

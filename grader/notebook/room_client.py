@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from grader.notebook.display import Display, say
+from grader.notebook.display import Display, sentence, shown
 from grader.notebook.event_sender import RoomError, Sender, now, post
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.reports import text
@@ -58,6 +58,7 @@ class _RoomState:
 _state = _RoomState()
 
 
+@shown
 def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """Joins a room: from now on each check tells it the name, the exercise, its status, the mistake's id and the time.
 
@@ -69,7 +70,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     except MessageError:
         label = ""
     if where is None or not label or not isinstance(code, str) or not code.strip():
-        return say(f"join takes the room's address, its code of three words and your name, as in `{EXAMPLE}`.")
+        return sentence(f"join takes the room's address, its code of three words and your name, as in `{EXAMPLE}`.")
     before = current()
     token = before.token if before is not None and before.address == where else ""
     foreign = f"The server at {where} is not a room of this course."
@@ -77,42 +78,45 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
         answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
     except RoomError as error:
         refused = error.status in (400, 403, 413, 429, 503) and error.sentence
-        return say(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
+        return sentence(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
     except OSError as error:
         why = text.one_line(error.strerror or type(error).__name__, 80)
-        return say(
+        return sentence(
             f"No room answers at {where} ({'it took too long' if isinstance(error, TimeoutError) else why}). Is the address "
             "the one on the instructor's page, and is this computer in the same network?"
         )
     if not isinstance(answer.get("token"), str):
-        return say(foreign)
+        return sentence(foreign)
     joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
     note = _save(joined)
-    return say(
+    return sentence(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
         f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
     )
 
 
+@shown
 def leave() -> Display:
     """Leaves the room: nothing more is sent."""
     mine = current()
     if mine is None or not mine.active:
-        return say("You are not in a room; nothing is sent.")
+        return sentence("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _state.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
     _state.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
-    return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
+    return sentence("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
+@shown
 def stuck(*words: object) -> Display:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
     return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
+@shown
 def fine(*words: object) -> Display:
     """The green note on the laptop: all is well. words: as of stuck()."""
     return _send_note("fine", "The room's page shows that you are fine.", words)
@@ -170,14 +174,14 @@ def membership_file() -> Path:
 def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
     mine = current()
     if mine is None or not mine.active:
-        return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
+        return sentence(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
     if _state.sender.refused:
-        return say(" ".join(problems))
+        return sentence(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
-        return say("This Python cannot start threads, so nothing can be sent to the room.")
+        return sentence("This Python cannot start threads, so nothing can be sent to the room.")
     unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
-    return say(done, more=(*unsent, *problems))
+    return sentence(done, more=(*unsent, *problems))
 
 
 def _put(mine: Membership, event: Event) -> bool:

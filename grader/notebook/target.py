@@ -18,17 +18,16 @@ from grader.source.definitions import normalize
 from grader.source.policy import Sources
 from grader.util.errors import InputError
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()  # no object
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The exercise's name, the object, the names that the calling code sees, and whether there is an object."""
+    """The exercise's name, the object, MISSING where there is none, and the names that the calling code sees."""
 
     name: str
-    obj: Any = None
+    obj: Any = MISSING
     namespace: Mapping[str, Any] = field(default_factory=dict)
-    exists: bool = True
 
     @property
     def is_answer(self) -> bool:
@@ -37,7 +36,7 @@ class Target:
     @property
     def argument(self) -> str:
         """How the exercise is passed: an object by its name, else the name in quotes."""
-        return self.name if self.exists and callable(self.obj) else f'"{self.name}"'
+        return self.name if callable(self.obj) else f'"{self.name}"'
 
     @property
     def call(self) -> str:
@@ -47,14 +46,14 @@ class Target:
     @cached_property
     def sources(self) -> Sources | None:
         """The statements that made the object; None for an answer, and where no text is known."""
-        return None if self.is_answer or not self.exists else sources(self.name, self.obj, self.namespace)
+        return None if self.is_answer or self.obj is MISSING else sources(self.name, self.obj, self.namespace)
 
     @cached_property
     def digest(self) -> str:
         """A digest of the text of these statements, or of an answer's value; '' where neither is known."""
         try:
             if self.is_answer:
-                text = _value(self.obj) if self.exists else ""
+                text = _value(self.obj) if self.obj is not MISSING else ""
             else:
                 text = "\n".join(normalize(cell) for cell in self.sources.cells) if self.sources else ""
             return digest(text) if text else ""
@@ -67,32 +66,26 @@ def _value(answer: Any) -> str:
     return f"{type(answer).__name__} {getattr(answer, 'dtype', '')} {value!r}"
 
 
-class Refusal(InputError):
-    """An argument that names no exercise; the message is for the learner."""
-
-
 def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> Target:
     """The exercise that `target` names, and the object to judge.
 
     target: an exercise's name, looked up in the names of `frame` unless `answer` is given; or the object itself, known
     by its own name, else by the name that it is bound to there. caller: what the learner called.
-    Raises: Refusal.
+    Raises: InputError.
     """
     if target is MISSING:
-        raise Refusal(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
+        raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
     main = sys.modules.get("__main__")
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
         name = _exercise_name(target)
-        if answer is MISSING:
-            return Target(name, namespace.get(name), namespace, name in namespace)
-        return Target(name, answer, namespace)
+        return Target(name, namespace.get(name, MISSING) if answer is MISSING else answer, namespace)
     try:
         name = _name_of(target, namespace, caller)
-    except Refusal:
+    except InputError:
         raise
     except Exception as error:  # an object may raise from anything that it is asked
-        raise Refusal(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
+        raise InputError(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
     return Target(name, target if answer is MISSING else answer, namespace)
 
 
@@ -100,7 +93,7 @@ def _exercise_name(name: str) -> str:
     if name in kernel_course().exercise_names():
         return name
     _refuse_other_handout(name)
-    raise Refusal(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
+    raise InputError(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
 
 
 def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
@@ -114,14 +107,14 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
                 return name
     if own and callable(obj):
         _refuse_other_handout(own)
-    raise Refusal(_why_not(obj, own, names, caller))
+    raise InputError(_why_not(obj, own, names, caller))
 
 
 def _refuse_other_handout(name: str) -> None:
-    """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
+    """Raises: InputError where the exercise is of a lesson that this installation lacks."""
     for lesson, exercises in kernel_course().exercises.items():
         if name in exercises and (reason := kernel_course().other_handout(lesson)):
-            raise Refusal(reason)
+            raise InputError(reason)
 
 
 def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:

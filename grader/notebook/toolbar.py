@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from grader.notebook import hints, overview, replaying, resetting
-from grader.notebook.display import Display, ipython, print_in_script, sentence
+from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.target import Target
@@ -43,7 +43,7 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
     """A verdict with its buttons; without any where nobody can press them, or none would do something."""
     plain = text.render_verdict(verdict, notes)
     if not can_show_buttons() or verdict.status == "could_not_grade":
-        return print_in_script(Display(plain, html.render_verdict(verdict, notes), verdict))
+        return Display(plain, html.render_verdict(verdict, notes), verdict)
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
     if "hint(" in verdict.next_step and not verdict.passed:  # it offers calls, and the bar does so
         above, words = replace(verdict, next_step=""), verdict.next_step
@@ -54,7 +54,8 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
 def reset_question(target: Target, record: Record) -> Display:
     """What reset() shows: whether to do it, and two buttons."""
     question = resetting.question(target.name, record)
-    return DisplayWithButtons(question, target, record, resetting.how_to_reset(target.name), question.text)
+    words = resetting.how_to_reset(target.name) or "There is nothing to reset in the notebook's file."
+    return DisplayWithButtons(question, target, record, words, question.text)
 
 
 def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
@@ -70,9 +71,7 @@ def show_widget(widget: Any, words: Display) -> None:
     """Shows a widget as an output of the cell that runs; words: for where no widget runs."""
     from IPython.display import display
 
-    bundle = widget._repr_mimebundle_()
-    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-    display({**bundle, "text/plain": words.text, "text/html": words.html}, raw=True)
+    display({**widget._repr_mimebundle_(), "text/plain": words.text, "text/html": words.html}, raw=True)
 
 
 class DisplayWithButtons(Display):
@@ -95,7 +94,7 @@ class DisplayWithButtons(Display):
             yield self._hint_label(), f"Shows the next hint for {name}", self._next_hint
         if replaying.can_replay(target, verdict):
             purpose = f"Runs your {name} on the input for which the check failed"
-            yield "Replay", purpose, lambda: replaying.replay_here(target, verdict)
+            yield "Replay", purpose, lambda: replaying.replay(target, verdict, ipython().user_ns, at_once=True)
         if verdict.mistakes:
             ids = "+".join(dict.fromkeys(id for one in verdict.mistakes for id in one.split("+")))
             yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(hints.explain, ids)

@@ -14,11 +14,11 @@ from grader.course.spec import Exercise
 from grader.judging import wording
 from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
-from grader.notebook.cell_history import NOTHING, CellHistory, describe_failure
+from grader.notebook.cell_history import CellHistory, describe_failure
 from grader.notebook.cell_output import running_sign
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import LiveObject
-from grader.notebook.target import Target
+from grader.notebook.target import MISSING, Target
 from grader.util.libraries import explain_error, require
 from grader.worker.observe import default_modes, failure_from, same_random_state
 from grader.worker.values import Failure
@@ -67,14 +67,14 @@ def is_attempt(verdict: Any) -> bool:
 
 def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
-    if not target.exists or not history.stale:
+    if target.obj is MISSING or not history.stale:
         return None
     objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
-    stale = ((name, history.stale_definition(name, obj)) for name, obj in objects)
-    name, definition = next((pair for pair in stale if pair[1]), ("", None))
-    if definition is None:
+    stale = (name for name, obj in objects if name in history.stale and history.stale[name].earlier_value is obj)
+    name = next(stale, "")
+    if not name:
         return None
-    line = None
+    definition, line = history.stale[name], None
     if definition.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(definition.defines)) or "nothing"
         headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
@@ -93,7 +93,7 @@ def _stale(target: Target) -> Any:
 def _without_cell(target: Target) -> Any:
     """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
     name = target.name
-    if not target.exists or not history.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
+    if target.obj is MISSING or not history.is_absent(name) or target.namespace.get(name, MISSING) is not target.obj:
         return None
     absence = history.absences[name]
     headline = f"`{name}` {absence.why}"
@@ -142,7 +142,7 @@ def _judge(target: Target) -> Any:
 
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
     name, problem = target.name, None
-    if not target.exists:
+    if target.obj is MISSING:
         message = f"{name} is not defined in this notebook yet: run the cell that defines it."
         problem = Failure("missing", message=message)
     elif target.is_answer and target.obj is None:
@@ -218,13 +218,13 @@ def _fails(target: Target) -> bool:
 
 @contextlib.contextmanager
 def _replace_globals(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
-    """For so long, the globals of an object's code have these values in place of their own, NOTHING for none."""
+    """For so long, the globals of an object's code have these values in place of their own, MISSING for none."""
     names = next((function.__globals__ for function in reach.functions_of(obj)), {}) if others else {}
     own = {name: names[name] for name in others if name in names and names[name] is not obj}
     try:
         for name in own:
             names[name] = others[name]
-            if others[name] is NOTHING:
+            if others[name] is MISSING:
                 del names[name]
         yield
     finally:

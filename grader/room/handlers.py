@@ -171,7 +171,7 @@ class Join(JsonHandler):
                 403, f"The room is full: {MAX_LEARNERS} learners have joined. Ask the instructor to remove some."
             )
         places = [place for place, address in self.limits.addresses.items() if address == self.sender]
-        if sum(not self.room.member(place).states for place in places) >= MAX_NEWCOMERS:
+        if sum(not self.room.members[place].states for place in places) >= MAX_NEWCOMERS:
             self.announce_once(
                 f"{MAX_NEWCOMERS} learners who joined from {self.sender} have checked nothing yet: "
                 "for now, nobody else can join from there. The page with names can remove them."
@@ -199,7 +199,7 @@ class Events(JsonHandler):
         except MessageError as error:
             self.limits.events.take(str(place))
             raise self.refuse(400, str(error)) from None
-        member = self.room.member(place)
+        member = self.room.members[place]
         many = f"{member.name} sends more messages than checks could cause; most of them are refused."
         self.check_budget(self.limits.events, str(place), many)
         self.limits.events.take(str(place), len(events))

@@ -141,11 +141,11 @@ class RoomJournal:
 
 
 class Room:
-    """sentences: what each mistake is, by its id."""
+    """sentences: what each mistake is, by its id. members: by their places, those who were removed too."""
 
     def __init__(self, course: Course, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
         self.course, self.journal, self._sentences = course, journal, sentences
-        self._members: list[Member] = []
+        self.members: list[Member] = []
         self.code = journal.code
         for line in journal.lines:
             try:
@@ -161,7 +161,7 @@ class Room:
         """
         place = self.place(token)
         if place is None:
-            place = len(self._members)
+            place = len(self.members)
             token = f"{place}.{secrets.token_urlsafe(18)}"
         self._write({"learner": place, "name": name, "digest": _digest(token), "got": time.time()})
         return token
@@ -169,21 +169,21 @@ class Room:
     def place(self, token: str) -> int | None:
         """The place that a token belongs to; None: none of this room's, or its learner was removed."""
         place = self.issued(token)
-        return None if place is None or self._members[place].removed else place
+        return None if place is None or self.members[place].removed else place
 
     def issued(self, token: str) -> int | None:
         """The place that a token was made for, also where its learner was removed."""
         number = token.partition(".")[0]
-        if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self._members)):
+        if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self.members)):
             return None
-        return int(number) if hmac.compare_digest(_digest(token), self._members[int(number)].digest) else None
+        return int(number) if hmac.compare_digest(_digest(token), self.members[int(number)].digest) else None
 
     def take(self, place: int, events: Sequence[Event]) -> list[Event]:
         """Keeps events; one that came before, since its sender missed the answer, counts once.
 
         Returns: the new ones. Raises: OSError; a sender who sends all of them again loses none.
         """
-        new = [event for event in dict.fromkeys(events) if event not in self._members[place].seen]
+        new = [event for event in dict.fromkeys(events) if event not in self.members[place].seen]
         for event in new:
             self._write({"learner": place, "got": round(time.time(), 3), **to_json(event)})
         return new
@@ -199,14 +199,11 @@ class Room:
 
     def present(self) -> dict[int, Member]:
         """The learners who were not removed, by place."""
-        return {place: member for place, member in enumerate(self._members) if not member.removed}
-
-    def member(self, place: int) -> Member:
-        return self._members[place]
+        return {place: member for place, member in enumerate(self.members) if not member.removed}
 
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left or were removed."""
-        members = [member for member in self._members if not (member.left or member.removed)]
+        members = [member for member in self.members if not (member.left or member.removed)]
         learners = (Learner(one.name, dict(one.states), one.here, one.note) for one in members)
         chosen = [(when, name) for one in members for name, (_, when) in one.predictions.items()]
         latest = max(chosen)[1] if chosen else ""
@@ -223,15 +220,15 @@ class Room:
             return
         number = line["learner"]
         if "removed" in line:
-            self._members[number].removed = True
+            self.members[number].removed = True
         elif "name" in line:
-            if number == len(self._members):
-                self._members.append(Member(self.course, str(line["name"]), str(line["digest"])))
-            member = self._members[number]
+            if number == len(self.members):
+                self.members.append(Member(self.course, str(line["name"]), str(line["digest"])))
+            member = self.members[number]
             member.name, member.left = str(line["name"]), False
         else:
             event = read(self.course, {key: value for key, value in line.items() if key not in ("learner", "got")})
-            self._members[number].take(event, self._sentences)
+            self.members[number].take(event, self._sentences)
 
 
 def _digest(token: str) -> str:

@@ -97,7 +97,7 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
     notes += _exercises_without_code(content)
     version = _version(content)
     cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
-    lesson = _metadata(content).get("lesson")
+    lesson = course_metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
 
@@ -222,7 +222,7 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
         source = "".join(line for line in source if isinstance(line, str))
     text = source if isinstance(source, str) else ""
     text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
-    about = _metadata(cell)
+    about = course_metadata(cell)
     role, exercise, id = about.get("role"), about.get("exercise"), cell.get("id")
     return NotebookCell(
         number,
@@ -241,7 +241,8 @@ def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
     return (int(version[1]), int(version[2])) if version else None
 
 
-def _metadata(holder: dict[str, Any]) -> dict[str, Any]:
+def course_metadata(holder: dict[str, Any]) -> dict[str, Any]:
+    """What the course says of a notebook or a cell; whoever writes notebooks may put anything there."""
     metadata = holder.get("metadata")
     ours = metadata.get("grader") if isinstance(metadata, dict) else None
     return ours if isinstance(ours, dict) else {}

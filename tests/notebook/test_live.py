@@ -11,7 +11,7 @@ import pytest
 from grader.notebook import live_object
 from grader.notebook.live_object import LiveObject, sources
 from grader.source.policy import Sources
-from tests.live import offence
+from tests.live import offence, shell_that_ran
 
 _numbers = count(1)
 
@@ -87,6 +87,19 @@ def test_decorators_and_aliases_belong_to_it(shell):
 
 def test_a_timed_cell_is_read(shell):
     assert text_of(shell, "%%time\n" + FORBIDDEN.replace("F.", "m.") + "\n").startswith("def attend")
+
+
+def test_a_timed_statement_is_read_as_grading_reads_it(shell):
+    assert text_of(shell, HELPER, "%time attend = helper") == f"{HELPER}\nattend = helper"
+
+
+def test_a_cell_below_other_magics_counts_once_and_in_its_place(shell):
+    cell = f"%config Application.log_level = 30\n{HELPER}\n{ALLOWED}"
+    assert text_of(shell, cell, "helper.scale = 2") == f"{HELPER}\n{ALLOWED}\nhelper.scale = 2"
+
+
+def test_lines_that_were_pasted_with_their_prompts_are_read(shell):
+    assert text_of(shell, ">>> def attend(q):\n...     return q") == "def attend(q):\n    return q"
 
 
 def test_an_object_under_another_name_is_followed(shell):
@@ -176,8 +189,8 @@ EINSUM = {
 
 def _by_both(monkeypatch, *cells: str):
     """The offence that grade finds in these cells, and the one that check finds where they ran."""
-    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
-    ran = sources("attend", None, {"In": list(cells)})
+    monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells))
+    ran = sources("attend", None, {})
     return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
 
 
@@ -196,14 +209,14 @@ def test_check_and_grade_find_the_same(monkeypatch, beside):
 
 def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
-    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
-    assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
+    monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells))
+    assert sources("attend", None, {}).cells == ("one = 1", "two = one", "attend = two")
 
 
 def test_a_line_ends_where_python_says_that_it_does(monkeypatch):
     cell = "one = 1  # pasted\u2028from a page, \x0b or \f\r\ndef attend(q):\n    return one"
-    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
-    assert sources("attend", None, {"In": [cell]}).cells == ("one = 1", "\ndef attend(q):\n    return one")
+    monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(cell))
+    assert sources("attend", None, {}).cells == ("one = 1", "\ndef attend(q):\n    return one")
 
 
 BLINDS = "import sys\nsys.setprofile(None)"

@@ -170,7 +170,7 @@ def test_who_comes_back_has_the_same_place(room):
     join(room.address, room.room.code, "ada")
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
-    assert len(room.room._members) == 1
+    assert len(room.room.members) == 1
 
 
 # --- what joins and what does not ---------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     monkeypatch.setattr(event_sender, "post", losing)
     checked(RIGHT)
     assert until(lambda: lost and rooms._state.sender.drain(1))
-    assert len(room.room._members[0].seen) == 1
+    assert len(room.room.members[0].seen) == 1
 
 
 def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room, monkeypatch):
@@ -354,7 +354,7 @@ def test_joining_again_keeps_what_waits(room):
     join(room.address, room.room.code, "ada")  # as Run All does
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
-    assert rooms._state.sender is sender and len(room.room._members) == 1
+    assert rooms._state.sender is sender and len(room.room.members) == 1
 
 
 def test_who_was_refused_can_join_again(room):
@@ -415,7 +415,7 @@ def test_a_flood_is_sent_later(patient, room):
     sender = Sender(room.address, token)
     for number in range(120):
         sender.put(Event(float(number + 1), "hard_lookup", "failed"))
-    until(lambda: len(room.room._members[0].seen) == 120, 30)
+    until(lambda: len(room.room.members[0].seen) == 120, 30)
     sender.close()
 
 

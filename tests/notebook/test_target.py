@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dis
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from grader.notebook.reach import names_in
 from grader.notebook.target import Target
+from tests.live import shell_that_ran
 
 BASE = ("def softmax_rows(x):\n    return g(x) * C", "def g(x):\n    return np.exp(x)", "C = 2", "unused = 1")
 CHANGES = [
@@ -24,16 +26,12 @@ CHANGES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def in_ipython(monkeypatch):
-    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
-
-
 def digest(*cells: str) -> str:
-    names = {"__name__": "__main__", "np": np, "In": list(cells)}
+    names = {"__name__": "__main__", "np": np}
     for cell in cells:
         exec(cell, names)
-    return Target("softmax_rows", names["softmax_rows"], names).digest
+    with patch("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells)):
+        return Target("softmax_rows", names["softmax_rows"], names).digest
 
 
 def test_the_same_code_anywhere_is_the_same():
@@ -68,7 +66,7 @@ class Odd:
 
 def test_what_has_no_text_has_none():
     assert Target("corrected_first_row", Odd()).digest == ""
-    assert Target("corrected_first_row", exists=False).digest == Target("softmax_rows", exists=False).digest == ""
+    assert Target("corrected_first_row").digest == Target("softmax_rows").digest == ""
     assert Target("softmax_rows", len).digest == Target("softmax_rows", np.random.default_rng(0)).digest == ""
 
 

@@ -103,7 +103,7 @@ def test_a_replay_that_raises_names_the_line(notebook):
 
 def test_what_a_button_raises_is_said_where_it_was_pressed(notebook, monkeypatch):
     bar = bar_of(notebook, WRONG)
-    monkeypatch.setattr(toolbar.replaying, "replay_here", lambda *_: 1 / 0)
+    monkeypatch.setattr(toolbar.replaying, "replay", lambda *_, **__: 1 / 0)
     bar._row.children[1].click()
     assert plain(bar._result.value).endswith("Replay failed: ZeroDivisionError: division by zero")
 

@@ -66,7 +66,7 @@ def test_what_is_remembered_has_an_end(opened):
     place = room.place(room.join("ada"))
     for number in range(REMEMBERED + 20):
         room.take(place, [at(1.0 + number)])
-    assert len(room._members[place].seen) == REMEMBERED
+    assert len(room.members[place].seen) == REMEMBERED
 
 
 def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
