@@ -49,7 +49,7 @@ def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
     right, theirs = expected[name], numbers(actual[name]) if name in actual else None
     if right.kind == "bool":
         return ()  # a claim is told in words
-    shown = [part for table in _inputs(one.case) for part in _slices(table, right.shape)]
+    shown = [part for table in _inputs(one.case) for part in _slices(table, right.shape or ())]
     if theirs is not None and actual[name].kind != right.kind and same_numbers(right, theirs):
         return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
     title = title_of(expected, name)
