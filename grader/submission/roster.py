@@ -75,12 +75,9 @@ class Roster:
         people = self._index.get((field, value), ())
         return people[0] if value and len(people) == 1 else None
 
-    def has_column(self, field: str) -> bool:
-        """Whether it has such a column, and something in it."""
-        return field in self._columns
-
     @cached_property
-    def _columns(self) -> frozenset[str]:
+    def filled_columns(self) -> frozenset[str]:
+        """The fields of which it has a column, and something in it."""
         return frozenset(field for field, value in self._index if value)
 
     @cached_property

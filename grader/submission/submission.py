@@ -70,11 +70,6 @@ class Submission:
         return speaks_of_it or any(map(self.course.needs_torch, self.lessons))
 
     @property
-    def unreadable(self) -> str:
-        """What is the trouble with the first file that cannot be read; '' where all can."""
-        return next((file.what for file in self.files if file.notebook is None), "")
-
-    @property
     def attention(self) -> tuple[str, ...]:
         """What whoever grades should look at: what can't be read, or is of no lesson or another, where one of several copies counts."""
         sentences = [file.problem for file in self.files if file.problem]
