@@ -55,7 +55,7 @@ class PackedFile:
 
 @dataclass(frozen=True)
 class PackedSubmission:
-    """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on.
+    """A whole submission. digest: changes with whatever a result could depend on.
 
     notes: on what was not read; attention: those of them that whoever grades should look at. others: files that are no notebooks.
     closed: those of the notes on what this computer does not open, for which no learner is to lose marks.
@@ -64,7 +64,6 @@ class PackedSubmission:
     key: str
     name: str
     path: str
-    alone: bool
     files: tuple[PackedFile, ...]
     notes: tuple[str, ...] = ()
     attention: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ class PackedSubmission:
         for file in self.files:
             about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
             digest.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
-        digest.update(repr((self.name, self.alone, self.notes, *self.others)).encode())
+        digest.update(repr((self.name, self.notes, *self.others)).encode())
         return digest.hexdigest()[:32]
 
 
@@ -142,16 +141,16 @@ def pack(entry: ClassEntry) -> PackedSubmission:
     whose = (entry.key, entry.name, str(entry.path))
     if links.is_link(entry.path):
         link = (f"{links.sentence(entry.path, printable(entry.key))}; links are not followed, so it was not read.",)
-        return PackedSubmission(*whose, False, (), link, link)
+        return PackedSubmission(*whose, (), link, link)
     try:
         search = FolderSearch(entry.path) if os.path.isdir(entry.path) else None
     except OSError as error:
         shut = (f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read.",)
-        return PackedSubmission(*whose, False, (), shut, shut, (), shut)
+        return PackedSubmission(*whose, (), shut, shut, (), shut)
     files, notes, closed = [], search.notes if search else [], search.closed if search else []
     left = MOST_BYTES
     for path in search.files if search else [entry.path]:
-        place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
+        place = path.relative_to(entry.path).parts or (path.name,)
         name = printable("/".join(place))
         try:
             content = links.read(path, entry.path.parent, min(MAX_FILE_BYTES, left))
@@ -174,14 +173,13 @@ def pack(entry: ClassEntry) -> PackedSubmission:
         left -= len(data or b"")
         files.append(PackedFile(place, data, size, about.st_mtime_ns))
         notes += links.hard_link_note(name, about)
-    alone = search is None and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if not search or note not in search.expected)
     others = tuple(search.others) if search else ()
-    return PackedSubmission(*whose, alone, tuple(files), tuple(notes), attention, others, tuple(closed))
+    return PackedSubmission(*whose, tuple(files), tuple(notes), attention, others, tuple(closed))
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
-    """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
+    """Lays a submission out in an empty folder. Returns: that, None where no notebook was handed in."""
     for file in packed.files:
         if any(part in ("", ".", "..") or os.sep in part for part in file.place):
             raise ValueError(f"not a place within a submission: {file.place!r}")
@@ -196,9 +194,7 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
             os.mkfifo(path)
             continue
         os.utime(path, ns=(file.changed_ns, file.changed_ns))
-    if not packed.files:
-        return None
-    return folder.joinpath(*packed.files[0].place) if packed.alone else folder
+    return folder if packed.files else None
 
 
 def choose_lessons(

@@ -35,23 +35,17 @@ def add_copies(
         for file in pack(one).files:
             if file.data and lesson_of(course, file.place[-1], file.data) in begun:
                 owners.setdefault(sha256(file.data).digest(), {}).setdefault(who, "/".join(file.place))
-    shared: dict[int, dict[str, list[int]]] = {}
+    shared: dict[tuple[int, str], list[str]] = {}  # by a learner and who has the same files: these
+    names = [aliases.get(report.name, report.name) for report in reports]
     for places in owners.values():
         originals = {collected[who].paths.get(place, "") or str(who) for who, place in places.items()}
         for who, place in places.items() if len(originals) > 1 else ():
-            shared.setdefault(who, {})[place] = [other for other in places if other != who]
-    names = [aliases.get(report.name, report.name) for report in reports]
+            others = join_names([names[other] for other in places if other != who])
+            shared.setdefault((who, others), []).append(printable(place))
+    sentences: dict[int, list[str]] = {}
+    for (who, others), files in shared.items():
+        sentence = f"The same file, byte for byte, as {others} handed in: {join_names(files)}."
+        sentences.setdefault(who, []).append(sentence)
     return tuple(
-        replace(report, attention=(*_sentences(shared.get(who, {}), names), *report.attention))
-        for who, report in enumerate(reports)
+        replace(report, attention=(*sentences.get(who, ()), *report.attention)) for who, report in enumerate(reports)
     )
-
-
-def _sentences(shared: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
-    files: dict[str, list[str]] = {}
-    for place, others in shared.items():
-        files.setdefault(join_names([names[other] for other in others]), []).append(place)
-    return [
-        f"The same file, byte for byte, as {who} handed in: {join_names([*map(printable, places)])}."
-        for who, places in files.items()
-    ]

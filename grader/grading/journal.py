@@ -108,7 +108,6 @@ class Journal(AbstractContextManager["Journal"]):
 
     def add(self, line: bytes) -> None:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
-        self._file.seek(0, os.SEEK_END)
         self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())

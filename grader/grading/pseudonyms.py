@@ -25,14 +25,12 @@ def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """
     path = folder / LIST
     aliases = _read(path) if path.is_file() else {}
-    taken = set(aliases.values())
     written = {name: sheet.guard(name) for name in names}  # a spreadsheet may open the list
     for cell in written.values():
         while cell not in aliases:
             alias = f"learner {secrets.token_hex(2)}"
-            if alias not in taken:
+            if alias not in aliases.values():
                 aliases[cell] = alias
-                taken.add(alias)
     rows = sorted((alias, sheet.Verbatim(cell)) for cell, alias in aliases.items())
     write_atomically(path, sheet.write([("pseudonym", "learner"), *rows]), private=True)  # the one file that undoes it
     return {name: aliases[cell] for name, cell in written.items()}

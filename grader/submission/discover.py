@@ -47,27 +47,23 @@ class FolderSearch:
         self.closed: list[str] = []
         self.folders = 0
         os.listdir(top)
-        level = [top]
-        for depth in range(deepest + 2):
-            below: list[Path] = []
-            while level:
-                folder = level.pop(0)
-                if depth > deepest or self.folders >= MAX_FOLDERS:
-                    most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
-                    self.notes.append(f"{self._name(folder)} was not searched: the limit is {most}.")
-                    continue
-                self.folders += 1
-                for path in self._entries(folder):
-                    if not os.path.isdir(path) and _is_notebook(path):
-                        self.files.append(path)
-                    elif not os.path.isdir(path):
-                        if not path.name.lower().endswith(HANDED_OUT) and len(self.others) < MAX_FILES:
-                            self.others.append(self._name(path))
-                    elif level_of(path / "x", top) > depth:
-                        below.append(path)
-                    else:
-                        level.insert(0, path)
-            level = below
+        left = [top]
+        while left:
+            folder = left.pop(0)
+            depth = level_of(folder / "x", top)
+            if depth > deepest or self.folders >= MAX_FOLDERS:
+                most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
+                self.notes.append(f"{self._name(folder)} was not searched: the limit is {most}.")
+                continue
+            self.folders += 1
+            for path in self._entries(folder):
+                if os.path.isdir(path):
+                    nearer = level_of(path / "x", top) == depth
+                    left.insert(0 if nearer else len(left), path)
+                elif _is_notebook(path):
+                    self.files.append(path)
+                elif not path.name.lower().endswith(HANDED_OUT) and len(self.others) < MAX_FILES:
+                    self.others.append(self._name(path))
         for path in self.files[MAX_FILES:]:
             self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
         del self.files[MAX_FILES:]

@@ -75,12 +75,9 @@ class Roster:
         people = self._index.get((field, value), ())
         return people[0] if value and len(people) == 1 else None
 
-    def has_column(self, field: str) -> bool:
-        """Whether it has such a column, and something in it."""
-        return field in self._columns
-
     @cached_property
-    def _columns(self) -> frozenset[str]:
+    def filled_columns(self) -> frozenset[str]:
+        """The fields of which it has a column, and something in it."""
         return frozenset(field for field, value in self._index if value)
 
     @cached_property
@@ -104,19 +101,18 @@ def read_roster(path: Path, by: str = "") -> Roster:
 
     Raises: InputError, which says what to do.
     """
-    rows = table.rows(path, "a roster")
-    heading = next((row for row in rows if any(row[1])), (1, []))
-    columns = _columns(heading[1])
-    at = _key(path, heading[1], columns, by)
+    (_, heading), *rows = [row for row in table.rows(path, "a roster") if any(row[1])] or [(1, [])]
+    columns = _columns(heading)
+    at = _key(path, heading, columns, by)
     lines: dict[str, int] = {}  # of the keys
     people, blank, possible = [], [], {}
     if "canvas" in columns:
-        possible = {title: "" for title in heading[1] if _ASSIGNMENT.fullmatch(title)}
-    for line, cells in rows[rows.index(heading) + 1 :] if heading in rows else []:
+        possible = {title: "" for title in heading if _ASSIGNMENT.fullmatch(title)}
+    for line, cells in rows:
         values = {name: cells[where] for name, where in columns.items() if where < len(cells)}
         key = cells[at] if at < len(cells) else ""
         if values.get("name", "").lower() == POSSIBLE:
-            possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
+            possible = {title: cell for title, cell in zip(heading, cells, strict=False) if title in possible}
         about = values.values() if "canvas" in columns else cells  # Canvas has a row on its assignments alone
         if not any(about) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
@@ -127,22 +123,22 @@ def read_roster(path: Path, by: str = "") -> Roster:
             continue
         if (other := lines.setdefault(fold_name(_usable(key, path, line)), line)) != line:
             raise InputError(
-                f"{path}: lines {other} and {line} both have {key!r} as {heading[1][at]}; "
+                f"{path}: lines {other} and {line} both have {key!r} as {heading[at]}; "
                 "keep only one of them, or name another column with --by."
             )
         people.append(Person(key, values, tuple(cells)))
     if blank and not people:
         raise InputError(
-            f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}."
+            f"{path} has nothing in its column {heading[at]!r}; name another column with --by: {_titles(heading)}."
         )
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
     notes = (
-        (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",)
+        (f"{path}: no {heading[at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",)
         if blank
         else ()
     )
-    return Roster(str(path), tuple(people), heading[1][at], notes, possible, tuple(heading[1]))
+    return Roster(str(path), tuple(people), heading[at], notes, possible, tuple(heading))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:

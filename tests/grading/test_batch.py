@@ -277,7 +277,7 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
     for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
         with pytest.raises(ValueError):
             class_folder.unpack(
-                class_folder.PackedSubmission("k", "n", "p", False, (class_folder.PackedFile(place, b"", 0, 0),)),
+                class_folder.PackedSubmission("k", "n", "p", (class_folder.PackedFile(place, b"", 0, 0),)),
                 tmp_path / "bad",
             )
 

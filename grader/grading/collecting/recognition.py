@@ -60,7 +60,7 @@ class LearnerId:
 
         A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
         """
-        ids = [(field, value) for field, value in self.ids if roster.has_column(field)]
+        ids = [(field, value) for field, value in self.ids if field in roster.filled_columns]
         people = {one.key: one for field, value in ids if (one := roster.person(field, value))}
         if ids:
             return next(iter(people.values())) if len(people) == 1 else None

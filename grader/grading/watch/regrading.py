@@ -115,8 +115,9 @@ def grade_saved(task: Task, settings: Settings) -> WatchResult:
 def _grade(task: Task, settings: Settings) -> WatchResult:
     stamp, sandbox = stamp_of(task.file), batch.warm_sandbox(settings)
     submission = read_submission(settings.course, task.file, reader=sandbox.reader, base=task.learner.parent)
-    if submission.unreadable:
-        return WatchResult(task, stamp, problem=submission.unreadable)
+    (file,) = submission.files
+    if file.notebook is None:
+        return WatchResult(task, stamp, problem=file.what)
     lesson, *others = submission.lessons
     if others or (settings.lessons and lesson not in settings.lessons):
         return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for

@@ -232,12 +232,9 @@ class Watcher:
 
 def next_step(learner: LearnerState) -> tuple[str, Verdict] | None:
     """(lesson, verdict) of the first exercise that isn't passed, the lesson saved last first; None: all passed."""
-    order = [*([learner.latest] if learner.latest in learner.lessons else []), *sorted(learner.lessons)]
-    for name in order:
-        for verdict in learner.lessons[name].verdicts:
-            if not verdict.passed:
-                return name, verdict
-    return None
+    order = sorted(learner.lessons, key=lambda name: (name != learner.latest, name))
+    left = ((name, verdict) for name in order for verdict in learner.lessons[name].verdicts if not verdict.passed)
+    return next(left, None)
 
 
 def board_of(room: WatchedRoom) -> Board:
