@@ -33,7 +33,7 @@ MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of
 class Settings:
     """What submissions are graded with.
 
-    lessons: their names; None for those of each one's notebooks. exercises: only these of them; None for all. seed: of the
+    lessons: names or numbers ('01'); None for those of each one's notebooks. exercises: only these of them; None for all. seed: of the
     inputs; by default the course's, which check() uses too. timeout_s: of each exercise and each cell. require: the least isolation to
     grade with, 'process' or 'full'. follow_through: the share of its points that an exercise earns which only another failing one was in
     the way of.
@@ -116,7 +116,7 @@ def grade_submission(
     sandbox: one to use again; by default one is made for this submission.
     deadline: of the whole run; by default there is none.
     on_progress: called after each lesson but the last, with the lessons so far.
-    Raises:  InputError where the path is wrong, and for nothing else that a
+    Raises:  InputError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
     course, lessons = settings.course, settings.lessons

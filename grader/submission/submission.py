@@ -143,15 +143,17 @@ def read_submission(
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
-    lessons: those to grade; by default those that the notebooks belong to. One without a notebook has every exercise missing.
+    lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
+             notebook has every exercise missing.
     reader:  who reads the files, a Reader for a stranger's; by default this process, however long it takes.
     base:    the folder above it below which no link is followed; by default the current one for a relative path, and
              for an absolute one the folder that holds it.
-    Raises:  InputError for a path that is not there, is no notebook or holds none, and for one with a link on the way.
+    Raises:  InputError for a path that is not there, is no notebook or holds none, for one with a
+             link on the way, and for an unknown lesson.
     """
     path = Path(path)
     base = base or (path.parent if path.is_absolute() else Path())
-    wanted = _in_order(course, lessons)
+    wanted = _known(course, lessons)
     paths, passed_over = _files_of(path, base)
     top = path if path not in paths else path.parent
     reader = reader or LocalReader()
@@ -167,12 +169,23 @@ def read_submission(
 
 def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
-    return Submission(course, name, path, _in_order(course, lessons) or course.lessons())
+    return Submission(course, name, path, _known(course, lessons) or course.lessons())
 
 
-def _in_order(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The lessons asked for, in the course's order."""
-    return None if lessons is None else tuple(sorted(lessons, key=course.lessons().index))
+def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The lessons asked for, in the course's order; '01' stands for '01_three_tokens'."""
+    if lessons is None:
+        return None
+    known = set()
+    for lesson in lessons:
+        matches = {
+            course.current_name(lesson),
+            *(name for name in course.lessons() if name.partition("_")[0] == lesson),
+        }
+        if not matches & set(course.lessons()):
+            raise InputError(f"There is no lesson {lesson!r}; the lessons are {', '.join(course.lessons())}.")
+        known |= matches
+    return tuple(name for name in course.lessons() if name in known)
 
 
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:

@@ -248,7 +248,7 @@ def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(relea
         shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
     done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
     assert done.returncode == 0 and "backups" in done.stdout, done.stderr
-    report = grade_submission(Settings(COURSE, lessons=["00_start_here"]), tmp_path / "second")
+    report = grade_submission(Settings(COURSE, lessons=["00"]), tmp_path / "second")
     assert report.score == report.max_score > 0
     assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), (
         "the next lesson is linked now"
@@ -298,7 +298,7 @@ def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, t
     assert {v.status for lesson in report.lessons for v in lesson.verdicts} == {"not_started"}
     mine = shutil.copytree(released, tmp_path / "mine")
     solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    report = grade_submission(Settings(COURSE, lessons=["00_start_here"]), mine)
+    report = grade_submission(Settings(COURSE, lessons=["00"]), mine)
     assert report.score == report.max_score > 0
 
 

@@ -196,7 +196,7 @@ def test_much_output_costs_nothing_and_is_noted(graded, texts, noted):
 
 
 def test_lessons_asked_for_and_absent_count(graded):
-    report = graded(toy.solved(), lessons=[toy.NAME, "02_second"])
+    report = graded(toy.solved(), lessons=["01", "02"])
     assert (report.score, report.max_score) == (6, 10) and statuses(report)["nobody"] == "missing"
 
 
