@@ -39,7 +39,7 @@ class MarkingScheme:
     def from_settings(cls, settings: Mapping[str, Any]) -> MarkingScheme:
         own = {name: settings[name] for name in KEYS if name in settings}
         if roster := own.get("roster"):
-            own["roster"] = decoded(Roster, roster)
+            own["roster"] = decoded(Roster, {"column": "", "possible": {}} | roster)
         return cls(**own)
 
 
