@@ -238,7 +238,7 @@ class SpawnedWorker(Worker):
             self._mark = ""
 
 
-def start_interpreter(role: str, program: Program, channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
+def start_interpreter(role: str, program: Program, channel: socket.socket, folder: str) -> psutil.Popen:
     """Starts `PATH ROLE FD PARENT torch|plain FOLDER` with this end of a channel, which is closed here; probes.json in the folder has
     the probes."""
     Path(folder, "probes.json").write_text(json.dumps(dict(program.probes)), "utf-8")
@@ -246,7 +246,7 @@ def start_interpreter(role: str, program: Program, channel: socket.socket, folde
     windows = sys.platform == "win32"
     handle = "share" if windows else str(channel.fileno())
     with channel, open(os.path.join(folder, "errors.txt"), "wb") as errors:
-        process = subprocess.Popen(
+        process = psutil.Popen(
             [sys.executable, "-I", "-B", str(program.path or START), role, handle, *arguments],
             env=_environment(folder),
             cwd=folder,
