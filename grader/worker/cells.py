@@ -108,9 +108,7 @@ class _Figures(ModuleType):
     """Stands for grader.figures and the modules in it: what they hold draws nothing."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Anything()
+        return Anything().__getattr__(name)
 
     @staticmethod
     def panels(n: int = 1, *values: Any, **options: Any) -> tuple[Anything, list[Anything]]:
