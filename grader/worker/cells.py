@@ -54,8 +54,7 @@ class CellRunner:
                 self._await(outcome)
         except BaseException as error:
             failure = failure_from(error)
-        bound = (name for name in wanted if self.namespace.get(name, _ABSENT) is not before[name])
-        return failure, tuple(name for name in bound if name in self.namespace)
+        return failure, tuple(name for name in wanted if self.namespace.get(name, before[name]) is not before[name])
 
     def _compiled(self, text: str, filename: str) -> CodeType:
         """The cell's code; run, it gives None, or a coroutine where the cell awaits something at its top level."""
