@@ -21,7 +21,6 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import libraries, links
-from grader.util.command import command_name
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 
@@ -201,7 +200,7 @@ def _read(path: Path) -> dict[str, Any]:
     nbformat = libraries.import_nbformat()
     data = _bytes(path)
     if data is None:
-        raise InputError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")
+        raise InputError(f"{path} is not there; `{libraries.command_name()} reset {path.stem}` creates it.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -209,7 +208,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`{command_name()} reset {path.stem}` replaces it with a fresh one and keeps this one"
+        advice = f"`{libraries.command_name()} reset {path.stem}` replaces it with a fresh one and keeps this one"
         raise InputError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 

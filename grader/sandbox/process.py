@@ -84,7 +84,8 @@ class Worker:
         self._memory_bytes = memory_bytes
         self._pid = pid
         # Of the current request.
-        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0
+        self._start_s = self._limit_s = self._deadline = 0.0
+        self._clocks_s = 0.0, 0.0
         self._stop = threading.Event()
         self._guard: threading.Thread | None = None
 
@@ -102,7 +103,7 @@ class Worker:
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
         self._start_s, self._limit_s = time.monotonic(), timeout_s
-        self._waited_s, self._threads_s = usage.waited_s(self._pid), usage.threads_s(self._pid)
+        self._clocks_s = usage.clocks_s(self._pid)
         self._deadline = self._start_s + timeout_s
         with self._or_lost():
             self._send(protocol.frame(request, nonce))
@@ -160,8 +161,8 @@ class Worker:
         While its main thread waits for threads of its own, these run: what they used is no time of other programs.
         """
         took = time.monotonic() - self._start_s
-        waited_s = usage.waited_s(self._pid) - self._waited_s - max(usage.threads_s(self._pid) - self._threads_s, 0.0)
-        return max(took - max(waited_s, 0.0), took / STRETCH)
+        waited_s, threads_s = (now - then for now, then in zip(usage.clocks_s(self._pid), self._clocks_s, strict=True))
+        return max(took - max(waited_s - max(threads_s, 0.0), 0.0), took / STRETCH)
 
     def guard(self) -> None:
         """From now on what it uses is checked by the clock, whatever comes of it and whether it is asked anything or not."""
@@ -238,7 +239,7 @@ class SpawnedWorker(Worker):
             self._mark = ""
 
 
-def start_interpreter(role: str, program: Program, channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
+def start_interpreter(role: str, program: Program, channel: socket.socket, folder: str) -> psutil.Popen:
     """Starts `PATH ROLE FD PARENT torch|plain FOLDER` with this end of a channel, which is closed here; probes.json in the folder has
     the probes."""
     Path(folder, "probes.json").write_text(json.dumps(dict(program.probes)), "utf-8")
@@ -246,7 +247,7 @@ def start_interpreter(role: str, program: Program, channel: socket.socket, folde
     windows = sys.platform == "win32"
     handle = "share" if windows else str(channel.fileno())
     with channel, open(os.path.join(folder, "errors.txt"), "wb") as errors:
-        process = subprocess.Popen(
+        process = psutil.Popen(
             [sys.executable, "-I", "-B", str(program.path or START), role, handle, *arguments],
             env=_environment(folder),
             cwd=folder,

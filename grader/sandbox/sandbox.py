@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -37,7 +36,7 @@ from grader.course.spec import Case
 from grader.sandbox import isolation, usage
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
-from grader.sandbox.reader import Reader, RemoteSources
+from grader.sandbox.reader import FORKS, Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Budget, Session
 from grader.sandbox.zygote import Forker, ZygoteChannel
@@ -84,8 +83,7 @@ class Sandbox:
                   had no processor for it do not count, up to three times the limit (Linux).
     memory_bytes: of one worker and all that it starts, beyond what the libraries take.
     torch:        whether workers have torch imported from the start.
-    fork:         True: workers are forked from a zygote (Linux); False: a fresh process each;
-                  None: whichever this system allows.
+    fork:         whether workers are forked from a zygote (Linux); else each is a fresh process.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
@@ -99,7 +97,7 @@ class Sandbox:
         timeout_s: float = TIMEOUT_S,
         memory_bytes: int = MEMORY_BYTES,
         torch: bool = False,
-        fork: bool | None = None,
+        fork: bool = FORKS,
         walls: bool = True,
         quota: bool = True,
         require: str = "process",
@@ -117,12 +115,10 @@ class Sandbox:
         self._walls = walls
         self._require = require
         self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
-        self._forker: Forker | None = None  # where workers are forked
         self._given_reader = reader
         self._own_reader: Reader | None = None
         self._session: Session | None = None
-        if fork or (fork is None and sys.platform == "linux"):
-            self._forker = Forker(self._program, self._shared_zygote)
+        self._forker = Forker(self._program, self._shared_zygote) if fork else None
 
     def __enter__(self) -> Sandbox:
         return self

@@ -249,17 +249,14 @@ class Session:
                 if position in self._skipped:
                     continue
                 try:
-                    failure = self._run(position)
+                    self._run(position)
                 except WorkerLost as lost:
                     self.close()
                     self._skip(position, lost)
                     break
-                if failure is not None:
-                    self.close()
-                    raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
 
-    def _run(self, position: int) -> Failure | None:
-        """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
+    def _run(self, position: int) -> None:
+        """Runs a cell. Raises: WorkerLost; SandboxError where one of the lesson's own fails before which nothing of the learner's ran."""
         cell = self._plan.cells[position]
         repeated = position in self._finished
         if (
@@ -269,10 +266,10 @@ class Session:
             and position not in self._plan.owners.values()
         ):
             self._skipped[position] = SkippedCell("timeout", SLOW)
-            return None
+            return
         if self._budget.is_over:
             self._skipped[position] = SkippedCell("timeout", self._budget.cause)
-            return None
+            return
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         assert self._worker is not None
         worker = self._worker
@@ -290,10 +287,10 @@ class Session:
         if failure is not None:
             self._failures[position] = failure
             if not any(earlier.own for earlier in self._plan.cells[: position + 1]):
-                return failure
+                self.close()
+                raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
         if cell.own:
             self._bound.update(dict.fromkeys(bound, position))
-        return None
 
     def _skip(self, position: int, lost: WorkerLost) -> None:
         """Leaves a cell out from now on; after too many, all that follow it; then all."""

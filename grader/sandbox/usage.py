@@ -56,23 +56,18 @@ def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -
     return ("disk", excess) if excess else None
 
 
-def waited_s(pid: int) -> float:
-    """Seconds in which a process could have run and other programs had the processors (Linux; of its main thread); elsewhere 0."""
-    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/schedstat", "rb") as file:
-        return int(file.read().split()[1]) / 1e9
-    return 0.0
-
-
-def threads_s(pid: int) -> float:
-    """Seconds of the processor that a process's threads used beside its main one, those included that have ended (Linux); elsewhere 0."""
+def clocks_s(pid: int) -> tuple[float, float]:
+    """Seconds of a process so far (Linux; elsewhere zeros): in which its main thread could have run and other threads had the processors;
+    and of the processor that its threads used beside the main one, those included that have ended."""
     with (
-        contextlib.suppress(OSError, IndexError),
+        contextlib.suppress(OSError, ValueError),
         open(f"/proc/{pid}/stat", "rb") as whole,
         open(f"/proc/{pid}/schedstat", "rb") as main,
     ):
         ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
-        return max(ticks / os.sysconf("SC_CLK_TCK") - int(main.read().split()[0]) / 1e9, 0.0)
-    return 0.0
+        used_s, waited_s = (int(number) / 1e9 for number in main.read().split()[:2])
+        return waited_s, max(ticks / os.sysconf("SC_CLK_TCK") - used_s, 0.0)
+    return 0.0, 0.0
 
 
 def _sum(measure: Callable[[psutil.Process], int], pids: Sequence[int]) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import subprocess
 from dataclasses import dataclass
 
 import psutil
@@ -56,10 +55,8 @@ class ForkedWorker(Worker):
             self._forker.close()
 
     def _pids(self) -> list[int]:
-        return usage.below(self._parent.pid)
-
-    def _processes(self) -> list[psutil.Process]:
-        return super()._processes() if self._parent.is_running() else []  # else its number may be another's by now
+        # A parent that has ended: its number may be another's by now.
+        return usage.below(self._parent.pid) if self._parent.is_running() else []
 
     def _end(self) -> None:
         self._channel.close()
@@ -91,25 +88,19 @@ class Zygote:
         folder = folder or new_folder()
         control, its_control = control_pair()
         self.channel = ZygoteChannel(control, program.torch, folder)
-        self._popen = start_interpreter("warm", program, its_control, folder)
-        self.process = psutil.Process(self._popen.pid)
+        self.process = start_interpreter("warm", program, its_control, folder)
 
     @property
     def alive(self) -> bool:
-        return self._popen.poll() is None and self.channel.control.fileno() >= 0
+        return self.process.poll() is None and self.channel.control.fileno() >= 0
 
     def close(self) -> None:
         """Ends it, its workers and all that those started. May be called again."""
         control, folder = self.channel.control, self.channel.folder
         if control.fileno() < 0:
             return
-        hang_up(control)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(5.0)
-        if self._popen.returncode != 0:
-            with contextlib.suppress(psutil.Error):
-                end_tree([self.process, *self.process.children(recursive=True)], self._popen.pid)
-            self._popen.wait()
+        end_forking(control, self.process)
+        if self.process.wait() != 0:
             end_marked(folder)
         remove_folder(folder)
 
@@ -171,12 +162,7 @@ class Forker:
         if self.zygote is not None:
             self.zygote.close()
         elif self.control is not None:
-            hang_up(self.control)
-            if self.parent is not None:
-                with contextlib.suppress(psutil.Error):
-                    self.parent.wait(5.0)
-                with contextlib.suppress(psutil.Error):
-                    end_tree([self.parent, *self.parent.children(recursive=True)], self.parent.pid)
+            end_forking(self.control, self.parent)
         self.zygote = self.control = self.parent = None
 
 
@@ -185,11 +171,22 @@ def control_pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def hang_up(control: socket.socket) -> None:
-    """The other end then ends, even while another thread or process waits for its answer: closing alone would leave that waiting."""
+def end_forking(control: socket.socket, process: psutil.Process | None) -> None:
+    """Hangs up on what forks workers, which then ends with all that it started; after five seconds all that is killed.
+
+    Closing alone would leave it waiting where another thread or process waits for its answer.
+    """
     with contextlib.suppress(OSError):
         control.shutdown(socket.SHUT_RDWR)
     control.close()
+    if process is None:
+        return
+    ended = None
+    with contextlib.suppress(psutil.Error):
+        ended = process.wait(5.0)
+    if ended != 0:
+        with contextlib.suppress(psutil.Error):
+            end_tree([process, *process.children(recursive=True)], process.pid)
 
 
 def receive(control: socket.socket, timeout_s: float) -> str:

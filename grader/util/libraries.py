@@ -1,14 +1,14 @@
-"""Libraries: whether one is installed, the sentence that says how to get it, and how many threads it uses."""
+"""Libraries: whether one is installed, the sentence that says how to get it, and how many threads it uses; and how `grader` is called."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
-
-from grader.util.command import in_notebook
 
 # What can be lacking: where the core alone is installed, or less than that, as in a browser's Python. Module -> what brings it.
 _EXTRAS = {
@@ -80,3 +80,23 @@ def use_one_thread() -> None:
     """For libraries that are not imported yet, and all that this process starts, unless the environment says otherwise."""
     for name, number in ONE_THREAD.items():
         os.environ.setdefault(name, number)
+
+
+def command_name() -> str:
+    """'grader' where a shell finds this Python's own; in a notebook '%grader'; else by this Python: '.venv/bin/python -m grader'."""
+    if in_notebook():
+        return "%grader"
+    command, mine = shutil.which("grader"), Path(sys.executable).parent
+    if command and os.path.exists(mine) and os.path.samefile(Path(command).parent, mine):
+        return "grader"
+    try:
+        python = min(os.path.relpath(sys.executable), sys.executable, key=len)
+    except (ValueError, OSError):  # another drive, or a folder that is there no more
+        python = sys.executable
+    return f'"{python}" -m grader' if " " in python else f"{python} -m grader"
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a notebook's kernel; never imports IPython."""
+    module = sys.modules.get("IPython")
+    return module is not None and module.get_ipython() is not None

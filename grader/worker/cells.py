@@ -54,8 +54,7 @@ class CellRunner:
                 self._await(outcome)
         except BaseException as error:
             failure = failure_from(error)
-        bound = (name for name in wanted if self.namespace.get(name, _ABSENT) is not before[name])
-        return failure, tuple(name for name in bound if name in self.namespace)
+        return failure, tuple(name for name in wanted if self.namespace.get(name, before[name]) is not before[name])
 
     def _compiled(self, text: str, filename: str) -> CodeType:
         """The cell's code; run, it gives None, or a coroutine where the cell awaits something at its top level."""
@@ -108,9 +107,7 @@ class _Figures(ModuleType):
     """Stands for grader.figures and the modules in it: what they hold draws nothing."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Anything()
+        return Anything().__getattr__(name)
 
     @staticmethod
     def panels(n: int = 1, *values: Any, **options: Any) -> tuple[Anything, list[Anything]]:

@@ -52,9 +52,8 @@ def serve(channel: socket.socket) -> None:
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
             if around is None:
-                with contextlib.suppress(
-                    Exception
-                ):  # a cell may have put something else in the place of torch's functions
+                # A cell may have put something else in the place of torch's functions.
+                with contextlib.suppress(Exception):
                     modes.enter_context(default_modes())
                 around = ProcessState()
             current = request["name"]

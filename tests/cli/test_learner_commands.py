@@ -14,7 +14,7 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.notebook import workspace
 from grader.notebook.record import Record, default_path
-from grader.util import command
+from grader.util import libraries
 from tests.conftest import ROOT
 
 LESSON = "01_three_tokens"
@@ -119,22 +119,22 @@ def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
 
 
 def test_a_sentence_says_how_the_command_is_called_here(monkeypatch, tmp_path):
-    monkeypatch.setattr(command, "in_notebook", lambda: False)
+    monkeypatch.setattr(libraries, "in_notebook", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert command.command_name().endswith(" -m grader")
+    assert libraries.command_name().endswith(" -m grader")
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(tmp_path / "my course" / "python"))
         patch.chdir(tmp_path)
-        assert command.command_name() == f'"{Path("my course", "python")}" -m grader'  # as a shell takes it
+        assert libraries.command_name() == f'"{Path("my course", "python")}" -m grader'  # as a shell takes it
         (tmp_path / "gone").mkdir()
         patch.chdir(tmp_path / "gone")
         if os.name == "posix":  # elsewhere a folder in use stays
             (tmp_path / "gone").rmdir()
-            assert command.command_name() == f'"{sys.executable}" -m grader'
-    monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
-    assert command.command_name() == "grader"
-    monkeypatch.setattr(command, "in_notebook", lambda: True)
-    assert command.command_name() == "%grader"
+            assert libraries.command_name() == f'"{sys.executable}" -m grader'
+    monkeypatch.setenv("PATH", str(libraries.Path(sys.executable).parent))
+    assert libraries.command_name() == "grader"
+    monkeypatch.setattr(libraries, "in_notebook", lambda: True)
+    assert libraries.command_name() == "%grader"
 
 
 def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():

@@ -198,7 +198,7 @@ NAPS = "import time\ndef f(x):\n    time.sleep({})\n    return x"
 def test_time_for_which_the_machine_had_no_processor_is_not_the_exercise_s(quick, monkeypatch, busy, nap_s, kind):
     """busy: this part of the time others have the processors; where that is all of it, a limit still ends three times as late."""
     began = time.monotonic()
-    monkeypatch.setattr(usage, "waited_s", lambda pid: busy * (time.monotonic() - began))
+    monkeypatch.setattr(usage, "clocks_s", lambda pid: (busy * (time.monotonic() - began), 0.0))
     monkeypatch.setattr(quick, "timeout_s", 1.0)
     failure = quick.candidates(plan(NAPS.format(nap_s)))["f"].observe(CASE).failure
     assert (failure and failure.kind) == kind
@@ -218,14 +218,14 @@ def test_a_process_that_waits_for_a_processor_is_seen_to_wait():
     both = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2)]
     try:
         end = time.monotonic() + 30
-        while not all(usage.waited_s(one.pid) > 0.1 for one in both) and time.monotonic() < end:
+        while not all(usage.clocks_s(one.pid)[0] > 0.1 for one in both) and time.monotonic() < end:
             time.sleep(0.1)
-        assert all(usage.waited_s(one.pid) > 0.1 for one in both)
+        assert all(usage.clocks_s(one.pid)[0] > 0.1 for one in both)
     finally:
         for one in both:
             one.kill()
             one.wait()
-    assert usage.waited_s(both[0].pid) == 0
+    assert usage.clocks_s(both[0].pid)[0] == 0
 
 
 CROWDED = """
@@ -244,13 +244,9 @@ def test_threads_of_one_s_own_are_no_other_programs():
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-c", CROWDED])
     try:
-        while usage.threads_s(process.pid) < 1 and time.monotonic() - began < 30:
+        while usage.clocks_s(process.pid)[1] < 1 and time.monotonic() - began < 30:
             time.sleep(0.05)
-        waited_s, threads_s, used = (
-            usage.waited_s(process.pid),
-            usage.threads_s(process.pid),
-            psutil.Process(process.pid).cpu_times(),
-        )
+        (waited_s, threads_s), used = usage.clocks_s(process.pid), psutil.Process(process.pid).cpu_times()
         elsewhere_s = (
             time.monotonic() - began - used.user - used.system
         )  # others had the processor for this long at most
@@ -263,8 +259,8 @@ def test_threads_of_one_s_own_are_no_other_programs():
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
 def test_a_limit_is_not_stretched_by_what_one_s_own_threads_use(quick, monkeypatch):
     began = time.monotonic()
-    for name in ("waited_s", "threads_s"):  # the main thread waits for them all the time
-        monkeypatch.setattr(usage, name, lambda pid: time.monotonic() - began)
+    # The main thread waits for them all the time.
+    monkeypatch.setattr(usage, "clocks_s", lambda pid: (time.monotonic() - began,) * 2)
     monkeypatch.setattr(quick, "timeout_s", 1.0)
     assert quick.candidates(plan(NAPS.format(2.0)))["f"].observe(CASE).failure.message == "f did not finish within 1 s."
 

@@ -239,33 +239,31 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
 def build(cls: Any, options: Mapping[str, Any]) -> Any:
     """An instance of a learner's module with the given weights; see `module` for the options."""
     with pause_watching():
-        return _build(cls, options)
-
-
-def _build(cls: Any, options: Mapping[str, Any]) -> Any:
-    module, torch = cls(*options.get("init", ()), **options.get("init_kwargs", {})), of_torch()
-    if not is_a(module, torch.Module):
-        raise ContractError(f"{_name(cls)}(...) gives a {type(module).__name__}, not an nn.Module.")
-    for name in options.get("linear", ()):
-        layer = attribute(module, name)
-        if not is_a(layer, torch.Linear):
-            raise ContractError(f"The attribute {name} is a {type(layer).__name__}; it should be an nn.Linear.")
-    for name in options.get("no_bias", ()):
-        if torch.parameter(attribute(module, name), "bias") is not None:
-            raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
-    pairs: list[tuple[Any, Any]] = []
-    holders: dict[int, tuple[str, Any]] = {}
-    for name, array in options.get("state", {}).items():
-        target = parameter(module, name)
-        actual = tuple(torch.get(target, "shape"))
-        if actual != shape(array):
-            raise ContractError(f"{name} has shape {actual}; expected {shape(array)}.")
-        twin, other = holders.setdefault(id(target), (name, array))
-        if twin != name and (other != array).any():  # the numbers of one would overwrite the other's
-            raise ContractError(f"{twin} and {name} are one and the same tensor; each needs its own.")
-        pairs.append((target, array))
-    torch.fill(pairs)
-    return module.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else module
+        module, torch = cls(*options.get("init", ()), **options.get("init_kwargs", {})), of_torch()
+        if not is_a(module, torch.Module):
+            raise ContractError(
+                f"{getattr(cls, '__name__', 'the class')}(...) gives a {type(module).__name__}, not an nn.Module."
+            )
+        for name in options.get("linear", ()):
+            layer = attribute(module, name)
+            if not is_a(layer, torch.Linear):
+                raise ContractError(f"The attribute {name} is a {type(layer).__name__}; it should be an nn.Linear.")
+        for name in options.get("no_bias", ()):
+            if torch.parameter(attribute(module, name), "bias") is not None:
+                raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
+        pairs: list[tuple[Any, Any]] = []
+        holders: dict[int, tuple[str, Any]] = {}
+        for name, array in options.get("state", {}).items():
+            target = parameter(module, name)
+            actual = tuple(torch.get(target, "shape"))
+            if actual != shape(array):
+                raise ContractError(f"{name} has shape {actual}; expected {shape(array)}.")
+            twin, other = holders.setdefault(id(target), (name, array))
+            if twin != name and (other != array).any():  # the numbers of one would overwrite the other's
+                raise ContractError(f"{twin} and {name} are one and the same tensor; each needs its own.")
+            pairs.append((target, array))
+        torch.fill(pairs)
+        return module.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else module
 
 
 def parameter(module: Any, name: str) -> Any:
@@ -299,10 +297,6 @@ def attribute(module: Any, dotted: str) -> Any:
                 f"The module has no attribute {dotted}: give its parts the names that the task gives."
             ) from None
     return value
-
-
-def _name(cls: Any) -> str:
-    return getattr(cls, "__name__", "the class")
 
 
 BASIC: dict[str, Callable[[Any, Run], dict[str, Any]]] = {"answer": answer, "call": call, "module": module}
