@@ -157,7 +157,7 @@ def test_five_hundred_threads_are_too_many_for_root_too(monkeypatch, tmp_path, p
     text = (
         "import threading, time\nthreading.stack_size(1 << 16)\ndef double(x):\n"
         "    for _ in range(500 - threading.active_count()): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-        "    return 2 * x"
+        "    time.sleep(0.3)  # longer than what is over before anybody looks\n    return 2 * x"
     )
     found = verdicts(monkeypatch, tmp_path, patient, text)
     earns(found, "error")
