@@ -32,7 +32,14 @@ __builtins__ = BUILTINS
 
 UNIT_S = 731e-6  # the durations of a plan are multiples of this; no whole number of milliseconds, to show rounding
 READING_S = 2e-7  # that the pretended clock moves on with each reading
-REAL_UNITS_S = (35e-6, 35e-6, 140e-6, 140e-6, 560e-6)  # of one attempt each, for clocks that cannot be pretended
+REAL_UNITS_S = (
+    35e-6,
+    35e-6,
+    140e-6,
+    140e-6,
+    560e-6,
+    560e-6,
+)  # of one attempt each, for clocks that cannot be pretended
 _CLOCKS = ("perf_counter", "monotonic", "time", "process_time", "thread_time")
 _PROCESSOR = {getattr(time, f"CLOCK_{name}_CPUTIME_ID", None) for name in ("PROCESS", "THREAD")} - {None}
 
@@ -248,7 +255,7 @@ def _led(function: Any, replacements: list[Replacement]) -> Iterator[None]:
 
 
 def _bound(function: Any, by_id: dict[int, Any]) -> Iterator[tuple[Callable[[Any], None], Any]]:
-    """(how to put something else there, what is there) for globals, closures, defaults, dictionaries and lists."""
+    """(how to put something else there, what is there) for globals, closures, defaults, dictionaries, lists and static methods."""
     first = inspect.unwrap(getattr(function, "func", function))
     namespace = getattr(first, "__globals__", None) or getattr(type(first).__call__, "__globals__", {})
     todo, seen = [namespace, first, function], set()
@@ -260,7 +267,7 @@ def _bound(function: Any, by_id: dict[int, Any]) -> Iterator[tuple[Callable[[Any
         for put, value in _places(item, namespace):
             if id(value) in by_id:
                 yield put, value
-            elif isinstance(value, (types.FunctionType, dict, list)):
+            elif isinstance(value, (types.FunctionType, dict, list, type)):
                 todo.append(value)
 
 
@@ -269,6 +276,10 @@ def _places(item: Any, namespace: dict[str, Any]) -> Iterator[tuple[Callable[[An
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         for key, value in list(pairs):
             yield functools.partial(item.__setitem__, key), value
+    elif isinstance(item, type) and item.__module__ == namespace.get("__name__"):  # a class of the learner's own
+        for name, value in list(vars(item).items()):
+            if isinstance(value, staticmethod):
+                yield functools.partial(_put_static, item, name), value.__func__
     elif isinstance(item, types.FunctionType) and (item.__globals__ is namespace or item.__closure__):
         for cell in item.__closure__ or ():
             with contextlib.suppress(ValueError):  # an empty cell
@@ -277,6 +288,10 @@ def _places(item: Any, namespace: dict[str, Any]) -> Iterator[tuple[Callable[[An
         if item.__globals__ is namespace:
             for i, value in enumerate(item.__defaults__ or ()):
                 yield functools.partial(_put_default, item, i), value
+
+
+def _put_static(cls: type, name: str, function: Any) -> None:
+    setattr(cls, name, staticmethod(function))
 
 
 def _put_default(function: types.FunctionType, i: int, value: Any) -> None:
