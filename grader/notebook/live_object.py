@@ -102,13 +102,19 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
     """
     kept = getattr(ipython(), "history_manager", None)
     ran = list(zip(kept.input_hist_raw, kept.input_hist_parsed)) if kept is not None else []
-    # What IPython made of a cell tells of what only it can read, such as lines that were pasted with their prompts.
-    history = [plain if parse(plain := without_magics(raw)) else parsed for raw, parsed in ran]
+    history = [_as_graded(*texts) for texts in ran]
     for filename in code_files(obj):
         text = "".join(linecache.getlines(filename, dict(namespace)))
         if text and text.strip() not in (parsed.strip() for _, parsed in ran):
             history.append(text)
     return history
+
+
+@lru_cache(maxsize=512)
+def _as_graded(raw: str, parsed: str) -> str:
+    """What IPython made of a cell tells of what only it can read, such as lines that were pasted with their prompts."""
+    plain = without_magics(raw)
+    return plain if parse(plain) else parsed
 
 
 @lru_cache(maxsize=512)
