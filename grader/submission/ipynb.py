@@ -104,11 +104,11 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
 def code_cells(content: Any) -> list[NotebookCell] | None:
     """The code cells of parsed JSON, of notebook format 3 too; None where it has no list of cells."""
     cells = _cells(content)
-    return None if cells is None else [cell for kind, cell in cells if kind == "code"]
+    return None if cells is None else [_cell(number, cell) for number, cell in cells if cell.get("cell_type") == "code"]
 
 
-def _cells(content: Any) -> list[tuple[Any, NotebookCell]] | None:
-    """The cells of every type, with that."""
+def _cells(content: Any) -> list[tuple[int, dict[str, Any]]] | None:
+    """The cells of every type, with their numbers."""
     if not isinstance(content, dict):
         return None
     cells = content.get("cells")
@@ -118,15 +118,16 @@ def _cells(content: Any) -> list[tuple[Any, NotebookCell]] | None:
             return None
         inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
         cells = [cell for group in inside if isinstance(group, list) for cell in group]
-    return [(cell.get("cell_type"), _cell(at, cell)) for at, cell in enumerate(cells, 1) if isinstance(cell, dict)]
+    return [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
 
 
 def _exercises_without_code(content: Any) -> list[str]:
     """A sentence for each exercise's cell that has become Markdown or plain text, as a key pressed by mistake makes it."""
+    others = [_cell(number, cell) for number, cell in _cells(content) or () if cell.get("cell_type") != "code"]
     return [
         f"Cell {cell.number}, that of {cell.exercise}, is no code cell any more and is not run: make it one again (Esc, then Y)."
-        for kind, cell in _cells(content) or ()
-        if kind != "code" and cell.role == "exercise" and cell.exercise.isidentifier()
+        for cell in others
+        if cell.role == "exercise" and cell.exercise.isidentifier()
     ]
 
 
