@@ -92,7 +92,6 @@ class weighted_sum:
         ),
         "TT55": mistake(
             patch("weights @ V", "np.repeat((weights @ V).sum(axis=0, keepdims=True), len(weights), axis=0)"),
-            patch("weights @ V", "np.cumsum(weights @ V, axis=0)"),
             says="One sum went on from query to query and was never set back to 0; each output row should have a sum of its own.",
             why="""What a loop adds to has to begin at 0 for each query, inside the loop over the queries. Where one and the same array
             is appended each time, all rows of the result are that array, and show what it held last.""",
