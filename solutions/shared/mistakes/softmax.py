@@ -71,14 +71,4 @@ TEXTS = (
         "exps = np.exp(scores - scores.max())\nweights = exps / exps.sum(axis=-1, keepdims=True)",
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)",
     ),
-    MistakeText(
-        "SX62",
-        "This belongs to the logarithm of softmax; softmax itself has a factor p_i more in each row i.",
-        "log p_i changes with score j by δ_ij − p_j, and p_i itself p_i times as much: p_i (δ_ij − p_j). Backward, the first gives "
-        "g − p · Σ g, and the second p · (g − Σ p g).\n\n"
-        "Take p = [0.25, 0.75]. The logarithm's Jacobian is [[0.75, −0.75], [−0.25, 0.25]], softmax's [[0.1875, −0.1875], "
-        "[−0.1875, 0.1875]].",
-        "jacobian = np.eye(len(p)) - p",
-        "jacobian = np.diag(p) - np.outer(p, p)",
-    ),
 )
