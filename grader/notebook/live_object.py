@@ -100,7 +100,7 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
     A cell whose text is known to linecache alone (another front end ran it) comes last.
     """
-    kept = getattr(ipython(), "history_manager", None)
+    kept = getattr(ipython(), "history_manager", None) if "In" in namespace else None  # other names are no notebook's
     ran = list(zip(kept.input_hist_raw, kept.input_hist_parsed)) if kept is not None else []
     history = [_as_graded(*texts) for texts in ran]
     for filename in code_files(obj):

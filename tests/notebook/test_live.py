@@ -190,7 +190,7 @@ EINSUM = {
 def _by_both(monkeypatch, *cells: str):
     """The offence that grade finds in these cells, and the one that check finds where they ran."""
     monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells))
-    ran = sources("attend", None, {})
+    ran = sources("attend", None, {"In": []})
     return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
 
 
@@ -210,13 +210,13 @@ def test_check_and_grade_find_the_same(monkeypatch, beside):
 def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
     monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells))
-    assert sources("attend", None, {}).cells == ("one = 1", "two = one", "attend = two")
+    assert sources("attend", None, {"In": []}).cells == ("one = 1", "two = one", "attend = two")
 
 
 def test_a_line_ends_where_python_says_that_it_does(monkeypatch):
     cell = "one = 1  # pasted\u2028from a page, \x0b or \f\r\ndef attend(q):\n    return one"
     monkeypatch.setattr("grader.notebook.live_object.ipython", lambda: shell_that_ran(cell))
-    assert sources("attend", None, {}).cells == ("one = 1", "\ndef attend(q):\n    return one")
+    assert sources("attend", None, {"In": []}).cells == ("one = 1", "\ndef attend(q):\n    return one")
 
 
 BLINDS = "import sys\nsys.setprofile(None)"

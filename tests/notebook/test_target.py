@@ -27,7 +27,7 @@ CHANGES = [
 
 
 def digest(*cells: str) -> str:
-    names = {"__name__": "__main__", "np": np}
+    names = {"__name__": "__main__", "np": np, "In": []}
     for cell in cells:
         exec(cell, names)
     with patch("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells)):
