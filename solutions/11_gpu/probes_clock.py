@@ -32,14 +32,8 @@ __builtins__ = BUILTINS
 
 UNIT_S = 731e-6  # the durations of a plan are multiples of this; no whole number of milliseconds, to show rounding
 READING_S = 2e-7  # that the pretended clock moves on with each reading
-REAL_UNITS_S = (
-    35e-6,
-    35e-6,
-    140e-6,
-    140e-6,
-    560e-6,
-    560e-6,
-)  # of one attempt each, for clocks that cannot be pretended
+# Of one attempt each, for clocks that cannot be pretended.
+REAL_UNITS_S = (35e-6, 35e-6, 140e-6, 140e-6, 560e-6, 560e-6)
 _CLOCKS = ("perf_counter", "monotonic", "time", "process_time", "thread_time")
 _PROCESSOR = {getattr(time, f"CLOCK_{name}_CPUTIME_ID", None) for name in ("PROCESS", "THREAD")} - {None}
 
@@ -279,7 +273,7 @@ def _places(item: Any, namespace: dict[str, Any]) -> Iterator[tuple[Callable[[An
     elif isinstance(item, type) and item.__module__ == namespace.get("__name__"):  # a class of the learner's own
         for name, value in list(vars(item).items()):
             if isinstance(value, staticmethod):
-                yield functools.partial(_put_static, item, name), value.__func__
+                yield lambda new, name=name: setattr(item, name, staticmethod(new)), value.__func__
     elif isinstance(item, types.FunctionType) and (item.__globals__ is namespace or item.__closure__):
         for cell in item.__closure__ or ():
             with contextlib.suppress(ValueError):  # an empty cell
@@ -288,10 +282,6 @@ def _places(item: Any, namespace: dict[str, Any]) -> Iterator[tuple[Callable[[An
         if item.__globals__ is namespace:
             for i, value in enumerate(item.__defaults__ or ()):
                 yield functools.partial(_put_default, item, i), value
-
-
-def _put_static(cls: type, name: str, function: Any) -> None:
-    setattr(cls, name, staticmethod(function))
 
 
 def _put_default(function: types.FunctionType, i: int, value: Any) -> None:
