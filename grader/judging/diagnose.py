@@ -25,7 +25,7 @@ from grader.worker.values import Observation
 
 FEW = 2  # cheap cases, which leave few mistakes
 MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
-PAIR_RUNS, TORCH_PAIR_RUNS = 150, 60  # of pairs on cases; with torch a run takes many times as long
+PAIR_RUNS, TORCH_PAIR_RUNS = 100, 36  # of pairs on cases; with torch a run takes many times as long
 SMALL = 1000  # numbers that go in: so many take as long as all else
 Observed = Mapping[int, Compared]  # by the case's position; cases may be missing
 
@@ -50,9 +50,13 @@ class Diagnosis(MistakeRuns):
         )
         own = self.exercise.pair_runs
         self._pair_runs = own if own is not None else TORCH_PAIR_RUNS if torch else PAIR_RUNS
+        self._most_telling = 2 if own is None else 1
         # How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine.
         self._sizes = [
-            SMALL + sum(part.array.size for part in one.values() if part.array is not None) for one in self.inputs
+            SMALL
+            + sum(part.array.size for part in one.values() if part.array is not None)
+            + sum(array.size for array in case.options.get("state", {}).values())
+            for case, one in zip(self.cases, self.inputs, strict=True)
         ]
 
     def mistakes(self, observed: Observed) -> list[Ids]:
@@ -72,7 +76,7 @@ class Diagnosis(MistakeRuns):
         if len(failing) < outcomes.PROOF:
             return None
         order, needed = self._in_order(observed), max(outcomes.PROOF, MOST * len(failing))
-        first = _telling([i for i in order if observed[i].wrong and not self.cases[i].costly])
+        first = self._telling([i for i in order if observed[i].wrong and not self.cases[i].costly])
 
         def count(key: Key) -> int:
             """In how many of the failing cases a mistake shows the same; 0 where these are too few, or where it breaks what is right."""
@@ -164,13 +168,18 @@ class Diagnosis(MistakeRuns):
         def may_be(key: Key) -> bool:
             return len(set(ids := self.ids(key))) == 2 and ids not in fitting and self.object(key) is not None
 
-        candidates = candidate_pairs(self, {i: observed[i].actual for i in _telling(cheap)})
+        candidates = candidate_pairs(self, {i: observed[i].actual for i in self._telling(cheap)})
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
         for key in self._fitting(likely, observed, at):
             fitting.append(self.ids(key))
             if len(fitting) == 2:
                 break
         return fitting
+
+    def _telling(self, at: Sequence[int]) -> list[int]:
+        """Of these cases two at most: the first, on which singles have run, and in the exercise's order the last, which is of another kind;
+        only the first where a run takes long."""
+        return [*at[:1], *sorted(at[1:])[-1:]][: self._most_telling]
 
     def _end(self, key: Key, observed: Observed, at: list[int], ignore_exception_text: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
@@ -191,11 +200,6 @@ class Diagnosis(MistakeRuns):
         if proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed):
             return None
         return at[-1]
-
-
-def _telling(at: list[int]) -> list[int]:
-    """Of these cases two at most: the first, on which singles have run, and in the exercise's order the last, which is of another kind."""
-    return [*at[:1], *sorted(at[1:])[-1:]]
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import Compared, close, has_kind, numbers, tolerances
-from grader.worker.values import Observation, Part
+from grader.worker.values import Observation, Part, leaves
 
 PROOF = 3  # results that must be reproduced and are not the reference's
 AXES = (0, 1, -2, -1)
@@ -87,12 +87,13 @@ def _same_claim(one: Part, other: Part) -> bool:
 
 def _shows(outcome: Outcome, needed: int, results: Results, equal: Close) -> bool:
     """Whether one variant explains every result, and enough of those that are wrong."""
-    arrays = {(i, name): dict(outcome(right)) for i, pairs in results.items() for name, (right, _) in pairs.items()}
-    for variant in dict.fromkeys(variant for variants in arrays.values() for variant in variants):
+    every = [(i, *pair) for i, pairs in results.items() for pair in pairs.values()]
+    first, right, theirs = next(one for one in every if not equal(*one))
+    # What does not explain the first wrong one explains none; of the others' variants most are never made.
+    for variant in [name for name, predicted in outcome(right) if equal(first, predicted, theirs)]:
         proofs = 0
-        for (i, name), variants in arrays.items():
-            right, theirs = results[i][name]
-            predicted = variants.get(variant, right)
+        for i, right, theirs in every:
+            predicted = dict(outcome(right)).get(variant, right)
             if not equal(i, predicted, theirs):
                 break
             proofs += not equal(i, predicted, right)
@@ -130,10 +131,10 @@ def _from_another_call(observed: Mapping[int, Compared], results: Results, equal
     ):
         return "RS10"
     proofs = 0  # one is enough: numbers are not equal to those of another call by chance
+    sizes = {i: _sizes(observed[i].case) for i in results}
     for i, pairs in results.items():
         right = all(equal(i, *pair) for pair in pairs.values())
-        same_sizes = (results[j] for j in results if j < i and _sizes(observed[j].case) == _sizes(observed[i].case))
-        earlier: Mapping[str, Pair] = next(same_sizes, {})
+        earlier: Mapping[str, Pair] = next((results[j] for j in results if j < i and sizes[j] == sizes[i]), {})
         repeated = all(name in earlier and equal(i, earlier[name][0], theirs) for name, (_, theirs) in pairs.items())
         if not right and not repeated:
             return ""
@@ -142,8 +143,8 @@ def _from_another_call(observed: Mapping[int, Compared], results: Results, equal
 
 
 def _sizes(case: Case) -> tuple[object, ...]:
-    arrays = [getattr(value, "array", value) for value in (*case.args, *case.kwargs.values())]
-    return case.probe, *(value.shape if isinstance(value, np.ndarray) else repr(value) for value in arrays)
+    inputs = [getattr(value, "array", value) for _, value in leaves([("", case.args), *case.kwargs.items()])]
+    return case.probe, *(value.shape if isinstance(value, np.ndarray) else repr(value) for value in inputs)
 
 
 def _beside_the_result(observed: Mapping[int, Compared]) -> str:

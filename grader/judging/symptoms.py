@@ -10,6 +10,7 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +29,8 @@ RESULTS = ("returned", "gradient")
 Array = np.ndarray
 Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
 Shows = Callable[[Compared, Part, Array, Array], bool]
+# Each wrong case, with the parts in which it differs.
+Different = Sequence[tuple[Compared, Sequence[tuple[Part, Array, Array]]]]
 
 
 def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
@@ -40,22 +43,21 @@ def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
     whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
     if whole or len(wrong) < PROOF:
         return [whole] if whole else []
-    for id, shows in (("RS23", _in_another_shape), ("RS20", _in_other_places)):
-        if _shown(wrong, shows):
+    different = [(one, [pair[1:] for pair in one.pairs() if not one.same(*pair[1:])]) for one in wrong]
+    proven = sum(bool(pairs) for _, pairs in different) >= PROOF and all(one.theirs for one in wrong)
+    for id, shows in (("RS23", _in_another_shape), ("RS20", _in_other_places)) if proven else ():
+        if _shown(different, shows):
             return [(id, exercise.course.mistake_text(id).sentence)]
-    by_size = _size_as_factor(wrong)
+    by_size = _size_as_factor(different) if proven else None
     # Cases that only extremes show are few and much alike: where in them a right number stands is chance.
     places = _right_places(wrong) if any(one.case.stage == "values" for one in wrong) else None
     located = (_right_only_where(compared), places, _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
 
 
-def _shown(wrong: Sequence[Compared], shows: Shows) -> bool:
-    """Whether every part that differs shows it, in enough cases."""
-    different = [[pair[1:] for pair in one.pairs() if not one.same(*pair[1:])] for one in wrong]
-    return sum(map(bool, different)) >= PROOF and all(
-        one.theirs and all(shows(one, *pair) for pair in pairs) for one, pairs in zip(wrong, different, strict=True)
-    )
+def _shown(different: Different, shows: Shows) -> bool:
+    """Whether every part that differs shows it."""
+    return all(shows(one, *pair) for one, pairs in different for pair in pairs)
 
 
 # --- what came back -------------------------------------------------------------------------------
@@ -110,15 +112,19 @@ _FACTORS: Mapping[str, Callable[[float], float]] = {
 }
 
 
-def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
-    sizes = [_sizes(one) for one in wrong]
+def _is_multiplied(by: Mapping[str, float], one: Compared, part: Part, right: Array, theirs: Array) -> bool:
+    return one.same(part, right * by[one.case.key], theirs)
+
+
+def _size_as_factor(different: Different) -> Symptom | None:
+    sizes = [_sizes(one) for one, _ in different]
     for what in sizes[0]:
         values = [of_case.get(what, 0) for of_case in sizes]
         if min(values) < 1 or len(set(values)) < 2:
             continue
         for operation, factor in _FACTORS.items():
-            by = {one.case.key: factor(value) for one, value in zip(wrong, values, strict=True)}
-            if _shown(wrong, lambda one, part, right, theirs, by=by: one.same(part, right * by[one.case.key], theirs)):  # type: ignore[misc]
+            by = {one.case.key: factor(value) for (one, _), value in zip(different, values, strict=True)}
+            if _shown(different, partial(_is_multiplied, by)):
                 return "RS21", f"What differs is the right result {operation} {what}."
     return None
 

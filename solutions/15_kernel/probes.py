@@ -443,7 +443,7 @@ class Language:
 
     float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
     exp, exp2, log, maximum, minimum = map(staticmethod, (np.exp, np.exp2, np.log, np.maximum, np.minimum))
-    max, min, trans = map(staticmethod, (np.nanmax, np.nanmin, np.transpose))
+    max, min, trans = map(staticmethod, (np.fmax.reduce, np.fmin.reduce, np.transpose))
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.index = trace, (0, 0, 0)
@@ -476,9 +476,9 @@ class Language:
 
     def _lanes(self, kind: int, pointers: Pointers, mask: Any) -> tuple[Any, Any]:
         """The addresses of a load or a store, and which of them are not masked; the trace is told first."""
-        at, lanes = map(np.ascontiguousarray, np.broadcast_arrays(pointers.at, mask))
+        at, lanes = np.add(pointers.at, zeros(np.shape(mask), int64)), zeros(pointers.at.shape, bool_) | mask
         self.trace.access(kind, self.index, at, lanes)
-        return at.astype(np.uint64), lanes
+        return at.view(np.uint64), lanes
 
     def sum(self, block: Any, axis: int) -> Any:
         self.trace.half += ["tl.sum"] * (block.dtype == float16)
@@ -503,9 +503,10 @@ def _on_arrays(trace: Trace) -> Iterator[None]:
                     trace.extent_of(one)
             trace.launch((*map(int, grid), 1, 1)[:3])
             trace.running = True
+            program, given = FunctionType(function.__code__, names), [_argument(value) for value in args]
             try:
                 for language.index in np.ndindex(*trace.grid):
-                    FunctionType(function.__code__, names)(*map(_argument, args), **kwargs)
+                    program(*given, **kwargs)
             finally:
                 trace.running = False
 

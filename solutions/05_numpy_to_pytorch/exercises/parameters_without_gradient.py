@@ -1,6 +1,9 @@
 """A test of a module's graph: which of its parameters does no gradient reach?"""
 
 from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import ContractError
@@ -99,44 +102,54 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
 
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
-    from ..probes_gradients import build_candidate  # with torch, which is not there for every lesson
-
-    candidate, left = case.options["candidate"], got.parts[MODULE].text
+    candidate, left, x = case.options["candidate"], got.parts[MODULE].text, case.args[0].array
     wanted, said = (set(filter(None, one.parts[PART].text.split(", "))) for one in (expected, got))
     if wanted == said:
         return None if left == WHOLE else f"Tried on {candidate}: the names are right, but after the call {left}."
     start = f"Tried on {candidate}: {_text(said)} came back, and {_text(wanted)} was asked for."
-    x = case.args[0].array
-    parameters = dict(build_candidate(candidate, x.shape[-1], str(x.dtype)).named_parameters())
-    unknown, blamed, missed = (sorted(names) for names in (said - parameters.keys(), said - wanted, wanted - said))
+    trainable = _trainable(candidate, x.shape[-1], str(x.dtype))
+    unknown, blamed, missed = (sorted(names) for names in (said - trainable.keys(), said - wanted, wanted - said))
     if unknown:
         return f"{start} There is no parameter {unknown[0]!r}; the names are those of `named_parameters`."
     if missed:
-        frozen = not parameters[missed[0]].requires_grad
-        return f"{start} {missed[0]} {'is frozen' if frozen else 'gets no gradient from any loss on the result'}."
-    return f"{start} A gradient reaches {blamed[0]}: the largest number in it is {_largest(case, blamed[0]):.2g} for a random loss."
+        why = "gets no gradient from any loss on the result" if trainable[missed[0]] else "is frozen"
+        return f"{start} {missed[0]} {why}."
+    largest = _largest(candidate, x.tobytes(), x.shape, str(x.dtype))[blamed[0]]
+    return f"{start} A gradient reaches {blamed[0]}: the largest number in it is {largest:.2g} for a random loss."
 
 
 def _text(names: set[str]) -> str:
     return "{" + ", ".join(map(repr, sorted(names))) + "}" if names else "set()"
 
 
-def _largest(case: Case, name: str) -> float:
-    """The largest number in a parameter's gradient for the result times random numbers."""
+# Every mistake is compared in every case, so that both are kept.
+@cache
+def _trainable(candidate: str, d: int, dtype: str) -> dict[str, bool]:
+    """The parameters of a candidate by name, and whether each requires a gradient."""
+    from ..probes_gradients import build_candidate  # with torch, which is not there for every lesson
+
+    return {name: one.requires_grad for name, one in build_candidate(candidate, d, dtype).named_parameters()}
+
+
+@cache
+def _largest(candidate: str, numbers: bytes, shape: tuple[int, ...], dtype: str) -> dict[str, float]:
+    """The largest number in each parameter's gradient for the result times random numbers."""
     import torch
 
     from ..probes_gradients import build_candidate
 
-    x = torch.from_numpy(case.args[0].array)
-    module = build_candidate(case.options["candidate"], x.shape[-1], str(case.args[0].array.dtype))
-    result = module(x)
+    module = build_candidate(candidate, shape[-1], dtype)
+    result = module(torch.from_numpy(np.frombuffer(numbers, dtype).reshape(shape).copy()))
     result = result[0] if isinstance(result, tuple) else result
     random = torch.randn(result.shape, generator=torch.Generator().manual_seed(1), dtype=result.dtype)
-    (grad,) = torch.autograd.grad((result * random).sum(), [dict(module.named_parameters())[name]])
-    return float(grad.abs().max())
+    named = {name: one for name, one in module.named_parameters() if one.requires_grad}
+    grads = torch.autograd.grad((result * random).sum(), [*named.values()], allow_unused=True)
+    return {name: float(grad.abs().max()) for name, grad in zip(named, grads, strict=True) if grad is not None}
 
 
-@exercise(points=3, minutes=25, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",))
+@exercise(
+    points=3, minutes=25, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",), pair_runs=20
+)
 class parameters_without_gradient:
     """Find the parameters of a module to which no gradient comes back from its result."""
 

@@ -1,7 +1,10 @@
 """A test for causality: does any output depend on a later token?"""
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import product
+
+import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.readings import ContractError
@@ -82,29 +85,38 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
 
 def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
-    from ..probes_leaks import CANDIDATES  # with torch, which is not there for every lesson
-
     name, said = case.options["candidate"], bool(got.parts[PART].array)
     if said == (name in LEAKY):
         return None
     if name not in LEAKY:
         return f"leaks said True for an attention that does not leak ({name}). Differences up to 1e-9 are rounding."
+    x = case.args[0].array
+    return f"leaks said False for an attention that leaks: {name}.{_moved(name, x.tobytes(), x.shape)}"
+
+
+@cache  # every mistake that says False is compared
+def _moved(name: str, numbers: bytes, shape: tuple[int, int]) -> str:
+    """An output of a candidate that a later token moves, as a sentence; '' where a change of one number shows none."""
     import torch
 
-    said_false = f"leaks said False for an attention that leaks: {name}."
-    x = torch.from_numpy(case.args[0].array)
+    from ..probes_leaks import CANDIDATES  # with torch, which is not there for every lesson
+
+    x = torch.from_numpy(np.frombuffer(numbers).reshape(shape).copy())
     attention = CANDIDATES[name]
+    before = attention(x)
     for t, feature in product(range(1, len(x)), range(x.shape[1])):
         changed = x.clone()
         changed[t, feature] += 10
-        moved = (attention(changed) - attention(x))[:t].abs().amax(dim=-1)
+        moved = (attention(changed) - before)[:t].abs().amax(dim=-1)
         if moved.max() > 1e-6:
             i = int(moved.argmax())
-            return f"{said_false} Token {t} changed by 10 in feature {feature}, output {i} moved by {moved[i]:.2g}."
-    return said_false
+            return f" Token {t} changed by 10 in feature {feature}, output {i} moved by {moved[i]:.2g}."
+    return ""
 
 
-@exercise(points=3, minutes=22, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",))
+@exercise(
+    points=3, minutes=22, difficulty=3, result_names=(PART,), result_type="any", forbids=("tampering",), pair_runs=30
+)
 class leaks:
     """Test whether any output of an attention depends on a later token."""
 

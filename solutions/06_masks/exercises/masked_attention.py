@@ -105,7 +105,13 @@ def filled(fill: float):
 
 
 @exercise(
-    points=4, minutes=18, difficulty=3, result_type="tensor", result_names=("output", "weights"), forbids=("attention",)
+    points=4,
+    minutes=18,
+    difficulty=3,
+    result_type="tensor",
+    result_names=("output", "weights"),
+    forbids=("attention",),
+    pair_runs=20,
 )
 class masked_attention:
     """Compute attention only where a mask allows it, with zeros for a query that may see no key."""

@@ -109,6 +109,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     result_type="tensor",
     result_names=("output", "weights"),
     forbids=("attention",),
+    pair_runs=30,
 )
 class MultiHeadAttention:
     """Write multi-head attention as an `nn.Module`: project, attend in several heads, project again."""

@@ -12,7 +12,7 @@ TABLE = "torch.stack((sine, cosine), dim=-1).flatten(-2)"
 ANGLES = wrong_angles("d_model", "dtype=torch.float64")
 
 
-@exercise(points=3, minutes=12, difficulty=1, result_type="tensor", pair_runs=100)
+@exercise(points=3, minutes=12, difficulty=1, result_type="tensor")
 class sinusoidal_positions:
     """Compute the sinusoidal encoding of each position."""
 
@@ -47,9 +47,9 @@ class sinusoidal_positions:
 
     @holds("the dot product of two encodings depends on their distance only")
     def distance_only(case, parts):
-        products = parts["result"] @ parts["result"].T
-        for distance in range(len(products)):
-            along = np.diagonal(products, distance)
+        table = parts["result"]
+        for distance in range(min(len(table), 50)):  # of thousands, the first ones show it as well
+            along = (table[: len(table) - distance] * table[distance:]).sum(axis=1)
             if np.ptp(along) > 2e-3 * case.args[1]:
                 return f"at distance {distance} the dot product lies between {along.min():.4g} and {along.max():.4g}."
         return None

@@ -55,6 +55,7 @@ def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) 
     forbids=("tampering",),
     rtol=1e-3,
     atol=1e-3,
+    pair_runs=20,
 )
 class LanguageModel:
     """Turn ids into logits: embeddings of token and position, the blocks, a last LayerNorm, a layer to the vocabulary."""

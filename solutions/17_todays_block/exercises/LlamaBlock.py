@@ -49,6 +49,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
     forbids=("layers",),
     rtol=1e-3,
     atol=3e-4,
+    pair_runs=20,
 )
 class LlamaBlock:
     """Put your parts together as the block of today's models, the right column of the lesson's first figure."""

@@ -23,7 +23,7 @@ CHANGES = {
     "hooks": "its hooks are not those that it had",
     "modes": "it is no longer in the mode (training or evaluation) in which it was",
     "recording": "torch no longer records gradients",
-    "answers": "it gives other logits than before",
+    "attributes": "an attribute, or the `forward`, of one of its modules is another than before",
 }
 LAYERS, HEADS = "0 <= layer < len(model.blocks)", "0 <= head < attention.num_heads"
 PART = "part = found[:, :, head]"
@@ -85,7 +85,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
 
 
 @exercise(
-    points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=30
+    points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=12
 )
 class loss_without_head:
     """Measure the loss of a language model in which one head adds nothing, or only its mean."""

@@ -51,7 +51,7 @@ def _merged(per_chunk: str, end: str = "") -> Any:
     return patch(M_NEW, per_chunk, RESCALE, "pass", P, "pass", L, "pass", O, "pass", "m = m_new", "pass", *ending)
 
 
-@exercise(points=5, minutes=25, difficulty=3, result_type="tensor", forbids=("attention", "table"), pair_runs=30)
+@exercise(points=5, minutes=25, difficulty=3, result_type="tensor", forbids=("attention", "table"), pair_runs=24)
 class ring_attention:
     """Attend to the tokens of all ranks, while keys and values go around a ring chunk by chunk."""
 
