@@ -17,6 +17,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
+from grader.judging.mistake_runs import MistakeRuns
 from grader.worker.observe import observe
 from tests.conftest import ROOT
 from tests.live import from_cells
@@ -209,6 +210,18 @@ def test_the_course_s_own_kernels_give_on_arrays_what_they_give_in_the_interpret
             other = interpreted.parts[part]
             assert (one.kind, one.text) == (other.kind, other.text), (case.key, part)
             np.testing.assert_array_equal(one.array, other.array, f"{case.key}: {part}", strict=True)
+
+
+def test_blocks_of_other_sizes_give_the_same_where_a_text_fits_into_the_smallest():
+    runs = baseline_of(open_course().exercise("triton_attention"), SEED).diagnosis
+    runs = MistakeRuns(runs.exercise, runs.cases, runs.expected, runs.inputs)  # with nothing kept
+    likes, runs.likes = runs.likes, {}
+    small = [i for i, case in enumerate(runs.cases) if not case.costly]
+    assert len(likes) > 20 and len(small) > 20
+    for number, like in likes.items():
+        for i in small:
+            shown, expected = (runs.show((one,), i).actual for one in (number, like))
+            assert runs.same(i, shown, expected), (runs.exercise.mistakes[number], runs.cases[i].key)
 
 
 @pytest.mark.parametrize("name, number", [("triton_add", 5), ("triton_attention", 7)])

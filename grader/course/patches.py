@@ -33,9 +33,13 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Patch:
-    """Replacements that are made together; `a + b` is a patch with those of both."""
+    """Replacements that are made together; `a + b` is a patch with those of both.
+
+    like: another patch, which shows the same on every case that is not costly, so that only one of the two need be run there.
+    """
 
     hunks: tuple[Hunk, ...]
+    like: Patch | None = None
 
     def __add__(self, other: Patch) -> Patch:
         return Patch(self.hunks + other.hunks)

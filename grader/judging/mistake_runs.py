@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.course import references
-from grader.course.patches import joined
+from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
@@ -37,6 +37,8 @@ class MistakeRuns:
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self.object = cache(self._build)
         self.shown: dict[tuple[Key, int], Compared] = {}
+        places = {one.wrong: n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch)}
+        self.likes = {n: places[patch.like] for patch, n in places.items() if patch.like}
 
     def compare(self, i: int, observation: Observation) -> Compared:
         """What a case showed of somebody's object, beside what the reference shows."""
@@ -54,6 +56,8 @@ class MistakeRuns:
 
     def show(self, key: Key, i: int) -> Compared:
         """What a mistake, or two, show in case i."""
+        if not self.cases[i].costly:
+            key = tuple(self.likes.get(number, number) for number in key)
         if (key, i) not in self.shown:
             self.shown[key, i] = self.compare(i, observe(self.object(key), self.cases[i], trusted=True))
         return self.shown[key, i]

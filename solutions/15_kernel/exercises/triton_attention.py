@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
+from grader.course.patches import Patch
 
 from ..shared import COMPILED, HALF, attention_result, case
 
@@ -37,10 +38,13 @@ def blocks(queries: int, keys: int):
 # What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
 KEYS = (patch(), blocks(64, 64), blocks(16, 16))
 TILES = (*KEYS, blocks(32, 32))
+SMALLEST = 16
 
 
-def ways(*texts: str, of=KEYS):
-    return tuple(patch(*texts) + more for more in of)
+def ways(*texts: str, of=KEYS, lanes: bool = False):
+    """lanes: whether it depends on the lanes beyond the text, and so on a block's size where all fits into the smallest, too."""
+    first = patch(*texts)
+    return first, *((Patch((first + more).hunks, like=None if lanes else first)) for more in of[1:])
 
 
 NEAR_ENDS = {"rtol": 4e-3, "atol": 4e-3}  # a score near 10,000 has an error of 1e-3 in float32, the reference's as well
@@ -61,6 +65,7 @@ def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = F
     more = {"more queries": {"by_name": True}, "compiled": {"compiled": True}}.get(key, {})
     fields["options"] = {"accesses": True, **({"programs": PROGRAMS} if t_q > PROGRAMS else {}), **more}
     fields.setdefault("show", t_q * d < 100)
+    fields.setdefault("costly", max(t_q, arrays[1].shape[2]) > SMALLEST)
     return case(key, title, args, {"causal": True} if causal else {}, reading=attention_result, **fields)
 
 
@@ -133,12 +138,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         q, k, v = _qkv(rng, (1, 1, 1, 140, 16))
         q[..., 0], k[..., 0] = 4.0, sign * 60 * (np.arange(140.0) // 4 - 17)
         yield _case(
-            f"cliff-{number}",
-            f"scores that {title} by 2,000 over 140 keys",
-            (q, k, v),
-            stage="extremes",
-            costly=True,
-            **NEAR_ENDS,
+            f"cliff-{number}", f"scores that {title} by 2,000 over 140 keys", (q, k, v), stage="extremes", **NEAR_ENDS
         )
 
 
@@ -165,7 +165,7 @@ class triton_attention:
         yield from _halves(rng)
         yield from _levels(rng)
         for key, title, sizes, causal in LONG:
-            yield _case(key, title, _qkv(rng, sizes), causal, costly=True)
+            yield _case(key, title, _qkv(rng, sizes), causal)
         yield from _extremes(rng)
         yield _case("compiled", COMPILED, _qkv(rng, (1, 1, 3, 5, 64)), True, dtype=np.float16, stage="extremes", **HALF)
 
@@ -183,9 +183,9 @@ class triton_attention:
         "SD2": patch("1 / math.sqrt(d)", "1 / d"),
         "SD3": patch("1 / math.sqrt(d)", "1 / math.sqrt(h * d)"),
         "SD5": patch("1 / math.sqrt(d)", "math.sqrt(d)"),
-        "MK3": ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=TILES),
+        "MK3": ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=TILES, lanes=True),
         "MK4": (
-            *ways(HIDDEN, "scores = tl.where(seen, scores, -10000.0)"),
+            *ways(HIDDEN, "scores = tl.where(seen, scores, -10000.0)", lanes=True),
             *(patch(HIDDEN, f"scores = tl.where(seen, scores, {fill})") for fill in (-1000.0, -100.0)),
         ),
         "MK7": patch("<= rows + (t_k - t_q)", "< rows + (t_k - t_q)"),
@@ -206,7 +206,7 @@ class triton_attention:
         ),
         "FL4": patch(START, "m = tl.zeros((QUERIES,), tl.float32)"),
         "KN40": mistake(
-            *ways(SEEN, "seen = columns[None, :] >= 0"),
+            *ways(SEEN, "seen = columns[None, :] >= 0", lanes=True),
             says="The lanes beyond T_k count as keys: their score is 0, and they get weight. Give them −∞.",
             why="""The last tile of keys is not full. What was masked in the load is a key of zeros, whose score with any query is 0,
             and whose exponential goes into l. `tl.where(columns < T_k, scores, −∞)` takes it out, before the maximum.""",
@@ -220,7 +220,7 @@ class triton_attention:
             patch(MAXIMUM, "m_new = tl.zeros((QUERIES,), tl.float32)", START, "m = tl.zeros((QUERIES,), tl.float32)"),
         ),
         "KN47": mistake(
-            *(NO_SKIP + more for more in TILES),
+            *ways(VISIBLE, "visible = t_k", of=TILES),
             says="Blocks of keys that no query of the tile may see were read: end the loop at the last "
             "key that the tile's last query sees.",
             why="""Half of all blocks of a causal call are hidden as a whole. Read, computed and masked, they change nothing about the
@@ -228,7 +228,7 @@ class triton_attention:
         ),
         "TI3": (
             *ways(VISIBLE, "visible = top + t_k - t_q if CAUSAL else t_k", of=TILES),
-            *ways(VISIBLE, "visible = top + 1 + t_k - t_q if CAUSAL else t_k", of=TILES[:1]),
+            patch(VISIBLE, "visible = top + 1 + t_k - t_q if CAUSAL else t_k"),
         ),
         "TI20": ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
         "KN50": mistake(
@@ -251,7 +251,7 @@ class triton_attention:
         "TI2": ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):", of=TILES),
         "KN33": patch(EXPS, EXPS.replace("tl.exp(", "tl.exp2(")),
         "KN67": mistake(
-            *ways(VISIBLE, "visible = top + QUERIES + t_k - t_q if CAUSAL else t_k", of=TILES),
+            *ways(VISIBLE, "visible = top + QUERIES + t_k - t_q if CAUSAL else t_k", of=TILES, lanes=True),
             says="In a causal call the loop goes on beyond T_k: end it at the smaller of T_k and what the tile's last query sees.",
             why="""The last tile of queries is not full, and its last rows are no queries. Counted as if they were, they see keys beyond
             the last one: blocks of nothing, read and masked as a whole.""",
