@@ -38,7 +38,7 @@ class MistakeRuns:
         self.object = cache(self._build)
         self.shown: dict[tuple[Key, int], Compared] = {}
         places = {one.wrong: n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch)}
-        self.likes = {n: places[patch.like] for patch, n in places.items() if patch.like}
+        self.likes = {n: places[patch.like] for patch, n in places.items() if patch.like in places}
 
     def compare(self, i: int, observation: Observation) -> Compared:
         """What a case showed of somebody's object, beside what the reference shows."""
