@@ -124,8 +124,8 @@ class Exercise:
     indistinguishable: pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     unused_parameters: those that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
-    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes where a run takes longer than it usually does: a count and
-               no clock, so that a verdict is the same on every machine.
+    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes where a run takes longer than it usually does, or less: a
+               count and no clock, so that a verdict is the same on every machine. With few, one case tells which pairs may be.
     libraries: those without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called

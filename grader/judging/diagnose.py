@@ -50,7 +50,7 @@ class Diagnosis(MistakeRuns):
         )
         own = self.exercise.pair_runs
         self._pair_runs = own if own is not None else TORCH_PAIR_RUNS if torch else PAIR_RUNS
-        self._most_telling = 2 if own is None else 1
+        self._most_telling = 2 if self._pair_runs >= TORCH_PAIR_RUNS else 1
         # How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine.
         self._sizes = [
             SMALL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
+from operator import attrgetter
 from typing import Any
 
 from numpy import array, ndarray
@@ -17,6 +18,7 @@ from ..shared.probes import device_parts
 __builtins__ = BUILTINS
 
 T = of_torch()
+ATTRIBUTES = ("num_heads", "max_len", "refused", "eps")  # numbers on which answers depend
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -70,6 +72,9 @@ class LanguageModel(Module):
         return self.head(self.norm(x))
 
 
+KINDS, FORWARD = (LanguageModel, Block, Attention, Linear, LayerNorm, Embedding), attrgetter("forward")
+
+
 class Noted:
     """A hook that somebody else has left on a layer: it changes nothing."""
 
@@ -114,18 +119,27 @@ def ablation_on_device(function: Any, run: Run) -> dict[str, Any]:
 def _looks(model: Any) -> dict[str, Any]:
     """The model as numbers: weights, which objects they are, hooks, modes, attributes; and whether torch records gradients."""
     weights, parts = T.parameters(model), [own for _, own in T.submodules(model)]
-    attributes = [value for own in parts for name, value in own.items() if name[0] != "_" and name != "training"]
-    forwards = [id(vars(kind)["forward"]) for kind in (LanguageModel, Block, Attention, Linear, LayerNorm)]
+    attributes = [own.get(name) for own in parts for name in ATTRIBUTES]
+    attributes += [*map(FORWARD, KINDS), *map(_forward_of, parts)]
     return {
         "weights": [T.numbers(one) for one in weights.values()],
         "parameters": _numbers([id(one) for one in weights.values()]),
         "trainable": _numbers([T.get(one, "requires_grad") for one in weights.values()]),
-        "modules": _numbers([id(value) for own in parts for _, value in entries(own, "_modules")]),
+        "modules": _numbers(
+            [id(one) for own in parts for _, value in entries(own, "_modules") for one in (value, type(value))]
+        ),
         "hooks": _numbers([id(hook) for own in parts for kind in HOOKS for hook in own.get(kind, {}).values()]),
         "modes": _numbers([own["training"] for own in parts]),
         "recording": _numbers([T.grad_is_enabled()]),
-        "attributes": _numbers([*forwards, *(value if type(value) is int else id(value) for value in attributes)]),
+        "attributes": array([one if type(one) in (int, float) else id(one) for one in attributes], "float64"),
     }
+
+
+def _forward_of(own: dict[str, Any]) -> Any:
+    """The `forward` that a module has of its own; None where it is its class's, written down or not."""
+    value = own.get("forward")
+    is_class_s = getattr(value, "__func__", None) in map(FORWARD, KINDS) and vars(value.__self__) is own
+    return None if is_class_s else value
 
 
 def _numbers(values: list[Any]) -> ndarray:

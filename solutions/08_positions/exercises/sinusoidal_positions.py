@@ -12,7 +12,7 @@ TABLE = "torch.stack((sine, cosine), dim=-1).flatten(-2)"
 ANGLES = wrong_angles("d_model", "dtype=torch.float64")
 
 
-@exercise(points=3, minutes=12, difficulty=1, result_type="tensor")
+@exercise(points=3, minutes=12, difficulty=1, result_type="tensor", pair_runs=100)
 class sinusoidal_positions:
     """Compute the sinusoidal encoding of each position."""
 
