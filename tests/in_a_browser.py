@@ -64,6 +64,7 @@ for owner, names in (
         if hasattr(owner, name):
             setattr(owner, name, refuse)
 
+from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from shorter import with_fewer_steps  # this file's folder is where Python looks first
 
@@ -74,10 +75,11 @@ from grader.course.course import open_course
 from grader.notebook import verdicts
 
 MISTAKES, LESSONS = int(sys.argv[1]), sys.argv[2:]
-# To arrange a figure's panels takes half of its time: here with the first few, in test_notebooks.py with all.
-ARRANGED = itertools.count()
-arrange = ConstrainedLayoutEngine.execute
+# To arrange a figure's panels and to draw them takes most of a lesson's time: here the first few, in test_notebooks.py all.
+ARRANGED, DRAWN = itertools.count(), itertools.count()
+arrange, draw = ConstrainedLayoutEngine.execute, Figure.draw
 ConstrainedLayoutEngine.execute = lambda engine, fig: arrange(engine, fig) if next(ARRANGED) < MISTAKES else None
+Figure.draw = lambda fig, renderer: draw(fig, renderer) if next(DRAWN) < MISTAKES else None
 
 
 def solved(lesson: str) -> tuple[dict[str, str], list[str]]:

@@ -81,9 +81,10 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
     assert table.role == "actual" and np.allclose(table.array, [[1 / 3] * 3, [1, 0, 0], [0, 1, 0]])
 
 
-@pytest.mark.parametrize("number", range(len(beginners.SAID)))
-def test_what_beginners_let_slip_is_told_in_its_own_words(number):
-    exercise, cell, must, must_not = beginners.SAID[number]
+@pytest.mark.parametrize(
+    "exercise, cell, must, must_not", beginners.SAID, ids=[f"{said[0]}-{i}" for i, said in enumerate(beginners.SAID)]
+)
+def test_what_beginners_let_slip_is_told_in_its_own_words(exercise, cell, must, must_not):
     verdict = judge(open_course().exercise(exercise), from_cells(exercise, cell))
     said = " ".join(text.render_verdict(verdict).split())
     assert not verdict.passed and verdict.status != "could_not_grade"

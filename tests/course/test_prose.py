@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -206,12 +207,21 @@ def test_an_answer_is_markdown_inside_of_html():
 # --- as notebooks have it ----------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory):
+    """The folder of the small lesson with everything, built: a kernel takes a second to start."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "docs").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        build.build(small.install(patch, folder, WHOLE), small.NAME)
+    return folder
+
+
 @pytest.fixture
-def built(monkeypatch, tmp_path):
-    """The small lesson with everything, built. Returns the learner's notebook and the solved one."""
-    (tmp_path / "docs").mkdir()
+def built(monkeypatch, tmp_path, built_once):
+    """A copy of it as the course. Returns the learner's notebook and the solved one."""
+    shutil.copytree(built_once, tmp_path, dirs_exist_ok=True)
     small.install(monkeypatch, tmp_path, WHOLE)
-    build.build(open_course(), small.NAME)
     return [
         json.loads(path(small.NAME).read_text(encoding="utf-8"))
         for path in (open_course().notebook_path, open_course().solution_path)

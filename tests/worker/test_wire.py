@@ -6,6 +6,8 @@ import contextlib
 import json
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -358,12 +360,22 @@ def test_an_array_that_did_not_come_is_refused(kind):
 # What a worker may send at most, in each way that could cost the reader far more than its bytes.
 FILL = protocol.MAX_JSON_BYTES - 100
 ONE = save({"0": np.zeros(200_000)})
-MANY = save({str(i): np.zeros(20) for i in range(10_000)})
-BOMBS = {
-    "all arrays that fit": (b"[" + b",".join(f'{{"$array":["{i}"]}}'.encode() for i in range(10_000)) + b"]", MANY),
-    "axes in a long order": (b'{"$array":["0",[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
+
+
+def all_arrays_that_fit() -> tuple[bytes, bytes]:
+    several = {str(i): np.zeros(20) for i in range(10_000)}
+    return b"[" + b",".join(f'{{"$array":["{i}"]}}'.encode() for i in several) + b"]", save(several)
+
+
+def many_of(item: str) -> tuple[bytes, bytes]:
+    return b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE
+
+
+BOMBS: dict[str, Callable[[], tuple[bytes, bytes]]] = {  # made where they are needed, each in millions of parts
+    "all arrays that fit": all_arrays_that_fit,
+    "axes in a long order": lambda: (b'{"$array":["0",[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
     **{
-        f"many of {item}": (b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE)
+        f"many of {item}": partial(many_of, item)
         for item in (
             "[]",
             "{}",
@@ -385,7 +397,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_message_costs_its_reader_more_than_its_bytes_may(bomb):
     """Processor time of this thread, generous for a busy machine: reading is linear; memory: what is read, and no array twice."""
-    text, blob = BOMBS[bomb]
+    text, blob = BOMBS[bomb]()
     started = time.thread_time()
     made = None
     with contextlib.suppress(protocol.WireError):
