@@ -740,8 +740,9 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
             if torch:
                 made.need_torch()
             assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
-        made._forker.zygote.close()
-        assert seen(made, "f", asks).tolist() == [1, 2, 3]
+            if not torch:
+                made._forker.zygote.close()
+                assert seen(made, "f", asks).tolist() == [0, 1, 2]
         made._session.close()
         made._forker.zygote.process.kill()  # while it waits for nothing
         assert gone(made._forker.zygote.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
@@ -806,7 +807,7 @@ FLOODS = {  # what the trusted side says of it; where the kernel limits the fold
     ),
     "many files": ("for i in range(600): os.close(os.open(str(i), os.O_CREAT))", "more than 500 files"),
     "deep folders": (
-        "for _ in range(2500): os.mkdir('d'); os.chdir('d')",
+        "for _ in range(700): os.mkdir('deeper'); os.chdir('deeper')",
         "cannot be looked into (File name too long)",
     ),
 }
