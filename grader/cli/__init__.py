@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ def _take_course(arguments: Sequence[str]) -> None:
         raise InputError(f"nothing is judged on this computer: {ELSEWHERE}")
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     parser = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from grader.util.errors import AuthorError, LintError
@@ -47,6 +48,7 @@ def _clashes(course: Any, lessons: Iterable[str]) -> Iterator[LintError]:
             yield LintError("solutions/course.toml", 0, sentence)
 
 
+@cache
 def _imports(course: Any, lesson: str) -> dict[str, str]:
     """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
     imports: dict[str, str] = {}

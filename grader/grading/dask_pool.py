@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,9 @@ def _digest_of_worker() -> str:
     return course_digest(open_course())
 
 
+@cache
 def course_digest(course: Course) -> str:
-    """Changes with any source of the package or of the lessons."""
+    """Changes with any source of the package or of the lessons; as this process found them, which goes on with what it has imported."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for top in (package, course.root / "solutions"):

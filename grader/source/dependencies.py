@@ -211,7 +211,8 @@ def text_of(node: ast.AST | None) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = text_of(node.left), text_of(node.right)
+        right = text_of(node.right)
+        left = None if right is None else text_of(node.left)  # of a sum the left part is the long one
         return None if left is None or right is None else left + right
     return None
 

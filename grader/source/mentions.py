@@ -51,6 +51,7 @@ class Reading:
         self._given = dict(given)
         self.unread = False  # whether a cell is larger than what is read
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
+        self._in_makers: set[ast.AST] = set()  # parts of calls that make a class, which may lie in each other
         self._imports_inside: dict[str, str] = {}  # what imports inside functions and branches call things
         self._stars: list[str] = []
         self._aliases: dict[tuple[Statement, str], ast.expr] = {}  # names that a statement gives to what has one
@@ -90,7 +91,8 @@ class Reading:
             self.members |= {text_of(key) or "" for key in node.keys}
         elif isinstance(node, ast.Call):
             self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}
-            if function_name(node) in _MAKERS:
+            if function_name(node) in _MAKERS and node not in self._in_makers:
+                self._in_makers |= set(ast.walk(node))
                 texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
                 self.members |= {word for text in texts if isinstance(text, str) for word in re.split(r"[,\s]+", text)}
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Name, ast.Attribute)):

@@ -25,8 +25,8 @@ CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
 
 
 @contextlib.contextmanager
-def started(place: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-    """(address, workers): a scheduler and two workers of one thread each, as processes on loopback."""
+def started(place: Path, count: int) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """(address, workers): a scheduler and so many workers of one thread each, as processes on loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -63,8 +63,8 @@ def started(place: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
             "--local-directory",
             str(place / "dask"),
         ]
-        begun += [subprocess.Popen(worker, **quiet) for _ in range(2)]
-        wait_for(lambda: workers_of(address) == 2, "the workers did not come")
+        begun += [subprocess.Popen(worker, **quiet) for _ in range(count)]
+        wait_for(lambda: workers_of(address) == count, "the workers did not come")
         yield address, begun[1:]
     finally:
         for process in begun:
@@ -74,14 +74,20 @@ def started(place: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
 
 @pytest.fixture
 def cluster(tmp_path):
-    with started(tmp_path) as made:
+    with started(tmp_path, 2) as made:
+        yield made
+
+
+@pytest.fixture
+def one_worker(tmp_path):
+    with started(tmp_path, 1) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory):
     """One for those who ask its workers nothing but their version."""
-    with started(tmp_path_factory.mktemp("cluster")) as made:
+    with started(tmp_path_factory.mktemp("cluster"), 1) as made:
         yield made
 
 
@@ -191,9 +197,10 @@ def known(mine, monkeypatch):
     monkeypatch.setenv(COURSE_ENV, str(mine))
 
 
-def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_path):
+def test_workers_that_have_one_s_own_course_grade_it(mine, known, one_worker, tmp_path):
     assert (
-        main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0], *LEVEL]) == 0
+        main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", one_worker[0], *LEVEL])
+        == 0
     )
     assert scores(tmp_path / "out") == {"ada": (2, "passed"), "eve": (0, "failed")}
 

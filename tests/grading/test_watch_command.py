@@ -26,18 +26,22 @@ from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint
 from grader.room.board import common_failures
 from grader.room.board_page import content
+from grader.util import libraries
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
 from tests.small_class import left_behind
 
 WRONG = "def row_sums(x):\n    return x.sum(axis=0)"
+installed = libraries.installed
 LOOP = "def double(x):\n    while True: pass"
 
 
 @pytest.fixture
 def watching(monkeypatch, tmp_path):
-    """Starts a watch of the test's folder; `until` looks until something holds."""
+    """Starts a watch of the test's folder; `until` looks until something holds. Of a room it would import torch twice, in advance: no
+    lesson of the toy's needs it."""
     toy.install(monkeypatch)
+    monkeypatch.setattr(libraries, "installed", lambda name: name != "torch" and installed(name))
     started: list[Watcher] = []
 
     def start(**options) -> Watcher:
@@ -247,7 +251,7 @@ def test_ending_in_the_middle_of_a_loop_is_quick_and_leaves_nothing(watching, tm
 @pytest.mark.parametrize("busy", [True, False])
 def test_a_grading_process_that_ends_is_replaced_and_what_it_had_is_graded(watching, tmp_path, busy):
     save(tmp_path, toy.solved())
-    watcher = watching()
+    watcher = watching(timeout_s=1.0)
     until(watcher, idle)
     if busy:
         save(tmp_path, toy.solved(double=LOOP))

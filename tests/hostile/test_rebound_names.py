@@ -1,7 +1,9 @@
 """Every name that a probe or `observe` uses, bound to a liar by a cell: no wrong answer passes by it.
 
 The names are read from the probes' own source, so that one used tomorrow is tried tomorrow. Each is tried with one liar, the
-next name with the next one; WHOLE_GRID=1 tries each with all of them.
+next name with the next one, and with the answers at which what uses the name looks: all of them, where the worker itself does, and
+those of a lesson, where its probes do. A name that nothing uses which looks at them is tried with one, the next with the next one.
+WHOLE_GRID=1 tries each with all liars and all answers.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,34 +131,29 @@ def _exercise(name: str) -> Any:
     )
 
 
-def _names() -> Iterator[tuple[str, str]]:
-    """(owner, attribute): what the files import, the built-in names they use, and methods of tensors and modules called like theirs."""
-    for path in FILES:
-        tree, alias = ast.parse(path.read_text(encoding="utf-8")), {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                alias |= {
-                    one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
-                    for one in node.names
-                }
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module.partition(".")[0] not in NOT_THERE:
-                alias |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-        for dotted in alias.values():
-            yield dotted.rpartition(".")[::2]
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Name)
-                and hasattr(builtins, node.id)
-                and not _is_exception(getattr(builtins, node.id))
-            ):
-                yield "builtins", node.id
-            elif isinstance(node, ast.Attribute):
-                owner, _, name = ast.unparse(node).rpartition(".")
-                root, _, rest = owner.partition(".")
-                if root in alias:
-                    yield f"{alias[root]}.{rest}".rstrip("."), name
-                for kind in ("torch.Tensor", "torch.nn.Module"):
-                    yield kind, name
+def _names(path: Path) -> Iterator[tuple[str, str]]:
+    """(owner, attribute): what a file imports, the built-in names it uses, and methods of tensors and modules called like its own."""
+    tree, alias = ast.parse(path.read_text(encoding="utf-8")), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            alias |= {
+                one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
+                for one in node.names
+            }
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module.partition(".")[0] not in NOT_THERE:
+            alias |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    for dotted in alias.values():
+        yield dotted.rpartition(".")[::2]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and hasattr(builtins, node.id) and not _is_exception(getattr(builtins, node.id)):
+            yield "builtins", node.id
+        elif isinstance(node, ast.Attribute):
+            owner, _, name = ast.unparse(node).rpartition(".")
+            root, _, rest = owner.partition(".")
+            if root in alias:
+                yield f"{alias[root]}.{rest}".rstrip("."), name
+            for kind in ("torch.Tensor", "torch.nn.Module"):
+                yield kind, name
 
 
 def _is_exception(value: Any) -> bool:
@@ -174,9 +172,13 @@ def _there(owner: str) -> Any:
         return None
 
 
-NAMES = sorted(
-    {(owner, name) for owner, name in _names() if name and not name.startswith("__") and hasattr(_there(owner), name)}
-)
+USED_IN: dict[tuple[str, str], set[str]] = {}  # the folders of the files that use a name
+for path in FILES:
+    for owner, name in _names(path):
+        if name and not name.startswith("__") and hasattr(_there(owner), name):
+            USED_IN.setdefault((owner, name), set()).add(path.parent.name)
+NAMES = sorted(USED_IN)
+OF_ALL = {"worker", "probes", "shared"}  # folders of what looks at the answers of every lesson
 
 
 def test_names_are_found():
@@ -187,6 +189,7 @@ def test_names_are_found():
         ("torch.nn.Module", "to"),
     } <= set(NAMES)
     assert len(NAMES) > 150
+    assert len(_tried_with("numpy", "array")) == len(WRONG) and {len(_tried_with(*one)) for one in NAMES} > {1, 2}
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +206,15 @@ def _graded(sandbox: Sandbox, *cells: str, answers: dict[str, str]) -> dict[str,
     return {name: judge(_exercise(name), candidates[name]).status for name in answers}
 
 
-ANSWERS = {name: text for name, (_, text) in WRONG.items()}
+@cache
+def _tried_with(owner: str, name: str) -> dict[str, str]:
+    """The answers with which a name is tried."""
+    folders = USED_IN[owner, name]
+    if WHOLE_GRID or folders & OF_ALL:
+        among = list(WRONG)
+    else:
+        among = [answer for answer in WRONG if open_course().lesson_of(answer) in folders]
+    return {answer: WRONG[answer][1] for answer in among or [list(WRONG)[NAMES.index((owner, name)) % len(WRONG)]]}
 
 
 @cache
@@ -239,7 +250,7 @@ def _lie(owner: str, name: str, liar: str) -> str:
 
 def _alone(sandbox: Sandbox, *trial: str) -> dict[str, str]:
     """What the answers get in a worker of their own."""
-    return _graded(sandbox, _lie(*trial), answers=ANSWERS)
+    return _graded(sandbox, _lie(*trial), answers=_tried_with(*trial[:2]))
 
 
 def _one_after_the_other(
@@ -248,14 +259,14 @@ def _one_after_the_other(
     """The same in one worker, in which each liar is taken away before the next comes. Empty where something of them stayed: there, in
     the end, not all right answers pass."""
     worker = OneWorker(sandbox, [GIVEN])
-    owners = {name: number for number, name in enumerate(ANSWERS, 1)}
 
     def statuses(texts: dict[str, str], lie: str = "") -> dict[str, str]:
+        owners = {name: number for number, name in enumerate(texts, 1)}
         found = worker.judged([lie, *texts.values()], owners, _exercise)
         return {name: verdict.status for name, verdict in found.items()}
 
     try:
-        found = {trial: statuses(ANSWERS, _lie(*trial)) for trial in batch}
+        found = {trial: statuses(_tried_with(*trial[:2]), _lie(*trial)) for trial in batch}
         return found if set(statuses(_right()).values()) == {"passed"} else {}
     finally:
         worker.close()

@@ -428,16 +428,13 @@ def test_three_hundred_learners_and_forty_exercises():
     assert statuses.total() == 12_000 and statuses["failed"] > 3_500
 
     def timed(of: Report) -> tuple[float, str]:
-        """The page, and the seconds of this process alone, the least of two: other work on the machine is not the page's."""
-        spent = []
-        for _ in range(2):
-            started = time.process_time()
-            page = class_page.render(open_course(), of)
-            spent.append(time.process_time() - started)
-        return min(spent), page
+        """The seconds of this process alone, and the page."""
+        started = time.process_time()
+        page = class_page.render(open_course(), of)
+        return time.process_time() - started, page
 
-    # six times the learners take no more than six times as long, on any machine
-    few_s, _ = timed(replace(report, submissions=report.submissions[:50]))
+    # six times the learners take no more than six times as long, on any machine; the first page of a process takes longer
+    few_s = min(timed(replace(report, submissions=report.submissions[:50]))[0] for _ in range(2))
     many_s, made = timed(report)
     assert many_s < 6 * few_s
     assert len(made.encode()) < 25_000_000

@@ -438,12 +438,14 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "module", ["grader.course", "grader.course.lessons.library", "grader.course.spec", "solutions", "grader.worker"]
-)
-def test_the_course_is_not_importable(sandbox, module):
-    failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
-    assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
+def test_the_course_is_not_importable(sandbox):
+    modules = "grader.course grader.course.lessons.library grader.course.spec solutions grader.worker".split()
+    cells = [f"import {module}\ndef {name}(x): return x" for module, name in zip(modules, "abcde", strict=True)]
+    cells = tuple(RunCell(f"cell {i}", text, True) for i, text in enumerate(cells, 1))
+    candidates = sandbox.candidates(Plan("01_toy", tuple("abcde"), cells, dict(zip("abcde", range(5), strict=True))))
+    for name in "abcde":
+        failure = candidates[name].problem
+        assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
 
 
 def test_a_worker_inherits_nothing(sandbox, monkeypatch):
@@ -740,8 +742,9 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
             if torch:
                 made.need_torch()
             assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
-        made._forker.zygote.close()
-        assert seen(made, "f", asks).tolist() == [1, 2, 3]
+            if not torch:
+                made._forker.zygote.close()
+                assert seen(made, "f", asks).tolist() == [0, 1, 2]
         made._session.close()
         made._forker.zygote.process.kill()  # while it waits for nothing
         assert gone(made._forker.zygote.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
@@ -806,7 +809,7 @@ FLOODS = {  # what the trusted side says of it; where the kernel limits the fold
     ),
     "many files": ("for i in range(600): os.close(os.open(str(i), os.O_CREAT))", "more than 500 files"),
     "deep folders": (
-        "for _ in range(2500): os.mkdir('d'); os.chdir('d')",
+        "for _ in range(700): os.mkdir('deeper'); os.chdir('deeper')",
         "cannot be looked into (File name too long)",
     ),
 }
