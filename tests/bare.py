@@ -27,9 +27,14 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     Returns:  its interpreter.
     """
     venv.create(place, with_pip=False)
+    install(wheel, python_of(place))
+    add_required(place, *more, platform=platform)
+    return python_of(place)
+
+
+def add_required(place: Path, *more: str, platform: str = sys.platform) -> None:
+    """Puts into an environment what the wheel that is installed there requires; more, platform: see `environment`."""
     packages = _packages(place)
-    executable = python_of(place)
-    install(wheel, executable)
     (about,) = packages.glob("attention_course-*.dist-info/METADATA")
     lines = [
         line.removeprefix("Requires-Dist: ")
@@ -38,7 +43,6 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     ]
     for name in closure([*lines, *more], platform):
         link(name, packages)
-    return executable
 
 
 def beside_ours(place: Path, wheel: Path) -> Path:
