@@ -27,9 +27,14 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     Returns:  its interpreter.
     """
     venv.create(place, with_pip=False)
-    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
-    executable = python_of(place)
-    install(wheel, executable)
+    install(wheel, python_of(place))
+    add_required(place, *more, platform=platform)
+    return python_of(place)
+
+
+def add_required(place: Path, *more: str, platform: str = sys.platform) -> None:
+    """Puts into an environment what the wheel that is installed there requires; more, platform: see `environment`."""
+    packages = _packages(place)
     (about,) = packages.glob("attention_course-*.dist-info/METADATA")
     lines = [
         line.removeprefix("Requires-Dist: ")
@@ -38,16 +43,37 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     ]
     for name in closure([*lines, *more], platform):
         link(name, packages)
-    return executable
 
 
 def beside_ours(place: Path, wheel: Path) -> Path:
     """A new environment with the wheel and, of this environment, the libraries. Returns: its interpreter."""
     venv.create(place, with_pip=False)
     install(wheel, python_of(place))
-    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
-    (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
+    _reads(place, *(path for path in sys.path if path.endswith("-packages")))
     return python_of(place)
+
+
+def beside(place: Path, names: Iterable[str]) -> Path:
+    """A new environment that reads these distributions from a folder beside it, where an installer sees them and leaves them alone.
+
+    Returns: its interpreter.
+    """
+    venv.create(place, with_pip=False)
+    libraries = place.with_name(f"{place.name}-libraries")
+    libraries.mkdir()
+    for name in names:
+        link(name, libraries)
+    _reads(place, str(libraries))
+    return python_of(place)
+
+
+def _packages(place: Path) -> Path:
+    return next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+
+
+def _reads(place: Path, *folders: str) -> None:
+    """Has an environment import from these folders, too."""
+    (_packages(place) / "libraries.pth").write_text("\n".join(folders) + "\n")
 
 
 def install(wheel: Path, executable: Path) -> None:

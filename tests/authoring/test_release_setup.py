@@ -23,14 +23,13 @@ from grader.authoring.release.leaks import leaks
 from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
 from grader.course.course import open_course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved
-from tests.bare import beside_ours
+from tests.bare import add_required, beside_ours
 from tests.conftest import ROOT
 
 COURSE = open_course()
 NUMPY = tuple(name for name in COURSE.lessons() if name < "05")
 GLOSSARY = "notebooks/glossary.md"
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
-LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
 
 
 def program(place: Path, name: str) -> Path:
@@ -95,7 +94,7 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     for wheel, lessons in ((two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
         pip(place, wheel)
         assert known(place) == lessons
-    (packages(place) / "libraries.pth").write_text(LIBRARIES)
+    add_required(place)
     version = two.name.split("-")[1]
     told = run(program(place, "grader"), "--version", cwd=tmp_path).stdout
     assert told == f"grader {version}, lessons 00, 01\n"
@@ -155,12 +154,12 @@ def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
     """And each alone is handed out with its solutions: no leak, its own notebook, and a version that pip reads the same."""
     wanted = lesson >= "05" and not lesson.startswith("13")  # gradients by hand, in NumPy
     assert needs_torch(COURSE, [lesson]) == wanted
-    asked = requirements(build_wheel(COURSE, [lesson])[1], tmp_path)
-    assert "numpy" in asked and "torch" not in asked and "jupyterlab" not in asked
     files = handout(COURSE, [lesson])
     assert leaks(COURSE, {name: data for name, data in files.items() if not name.endswith(".whl")}) == []
     (wheel,) = [name for name in files if name.endswith(".whl")]
     assert_normalized(wheel)
+    asked = requirements(files[wheel], tmp_path)
+    assert "numpy" in asked and "torch" not in asked and "jupyterlab" not in asked
     assert sorted(name for name in files if name.startswith("notebooks/")) == [f"notebooks/{lesson}.ipynb", GLOSSARY]
     assert files["requirements.txt"].decode().endswith(".whl[lab,torch]\n" if wanted else ".whl[lab]\n")
     graded_with = f"ipywidgets torch{' triton' * (lesson == '15_kernel')}\n"

@@ -11,6 +11,7 @@ import pytest
 from grader.notebook import live_object
 from grader.notebook.live_object import LiveObject, sources
 from grader.source.policy import Sources
+from tests.conftest import WHOLE_GRID
 from tests.live import offence, shell_that_ran
 
 _numbers = count(1)
@@ -197,7 +198,11 @@ def _by_both(monkeypatch, *cells: str):
 @pytest.mark.parametrize("beside", BESIDE)
 def test_check_and_grade_find_the_same(monkeypatch, beside):
     text, anew = BESIDE[beside]
+    *other, last = EINSUM  # each helper by the default, which is looked up at another time, and by one of the others
+    some = {(helper, answer) for number, helper in enumerate(HELPERS) for answer in (last, other[number % len(other)])}
     for helper, answer, at in product(HELPERS, EINSUM, range(3)):
+        if not WHOLE_GRID and (helper, answer) not in some:
+            continue
         cells = [HELPERS[helper], EINSUM[answer]]
         cells.insert(at, text)
         graded, checked = _by_both(monkeypatch, *cells)

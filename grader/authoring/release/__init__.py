@@ -24,7 +24,8 @@ from grader.authoring.release.wheel import (
     installed_file,
     libraries,
     needs_torch,
-    notebook_files,
+    staged_files,
+    wheel_of,
     write_files,
 )
 from grader.course.course import Course
@@ -98,8 +99,9 @@ def handout(
 ) -> dict[str, bytes]:
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
-    wheel, data = build_wheel(course, lessons, without_solutions)
-    files = notebook_files(course, lessons)
+    staged = staged_files(course, lessons, without_solutions)
+    wheel, data = wheel_of(tuple(staged.items()))
+    files = {path: content for path, content in staged.items() if path.startswith("notebooks/")}
     torch = needs_torch(course, lessons)
     files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[{'lab,torch' if torch else 'lab'}]\n".encode()
     files["constraints.txt"] = installed_file("constraints.txt")

@@ -65,11 +65,17 @@ def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[st
     of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
     answers: dict[str, list[str]] = {}
     for later in lessons:
-        own = [cell.text for cell in course.cells(later) if cell.role in ("given", "demo", "payoff")]
-        for name in sorted(frozenset().union(*map(defined_names, own))):
+        for name in sorted(_names_of_its_own(course, later)):
             if of.get(name, later) < later:
                 answers.setdefault(name, []).append(later)
     return answers
+
+
+@cache
+def _names_of_its_own(course: Course, lesson: str) -> frozenset[str]:
+    """What a lesson's cells define that are no exercises."""
+    own = [cell.text for cell in course.cells(lesson) if cell.role in ("given", "demo", "payoff")]
+    return frozenset().union(*map(defined_names, own))
 
 
 @cache  # a search for each file, and each time it takes half a second

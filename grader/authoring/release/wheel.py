@@ -35,7 +35,7 @@ def build_wheel(course: Course, lessons: Sequence[str], without_solutions: bool 
 
     without_solutions: its course has notebooks, figures and data, and nothing that judges.
     """
-    return wheel_of(tuple(_staged(course, lessons, without_solutions).items()))
+    return wheel_of(tuple(staged_files(course, lessons, without_solutions).items()))
 
 
 @lru_cache(maxsize=4)  # a hand-out and its Gradescope bundle hold the same one
@@ -57,15 +57,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / name).write_bytes(data)
 
 
-def notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
-    """The learner's notebooks of these lessons and the glossary, by path."""
-    files = {f"notebooks/{name}.ipynb": encode(course.handout_notebook(name, lessons)).encode() for name in lessons}
-    if course.glossary(lessons):
-        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
-    return files
-
-
-def _staged(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
+def staged_files(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """The files that the wheel is built from, by path; pyproject.toml with the version that they get."""
     files = {f"grader/{path}": data for path, data in _below(ENGINE).items()}
     files |= {name: installed_file(name) for name in BESIDE}
@@ -80,7 +72,7 @@ def _staged(course: Course, lessons: Sequence[str], without_solutions: bool) -> 
 
 def _course_files(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """A course's folder without what is left out. Its index keeps the names of all lessons: their notebooks are told from others."""
-    files = notebook_files(course, lessons)
+    files = _notebook_files(course, lessons)
     files["solutions/index.json"] = course.index_text().encode()
     about = course.solutions / "course.toml"
     # Without a title it would be called like its folder, which is another one there.
@@ -95,6 +87,14 @@ def _course_files(course: Course, lessons: Sequence[str], without_solutions: boo
     for name in lessons:
         quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
         files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
+    return files
+
+
+def _notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
+    """The learner's notebooks of these lessons and the glossary, by path."""
+    files = {f"notebooks/{name}.ipynb": encode(course.handout_notebook(name, lessons)).encode() for name in lessons}
+    if course.glossary(lessons):
+        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
     return files
 
 
