@@ -240,9 +240,8 @@ class MultiHeadAttention:
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
         "SD8": (
-            *(SCORES_TURNED + way for way in (PLAIN, IN_PLACE, *EINSUMS)),
-            *(Q_FROM_KEY + K_FROM_QUERY + way for way in (PLAIN, IN_PLACE, EINSUMS[0])),
-            Q_AS_LONG_AS_QUERY + K_FROM_QUERY,
+            *(SCORES_TURNED + way for way in (PLAIN, *EINSUMS)),
+            Q_FROM_KEY + K_FROM_QUERY,
             patch("weights @ v", "weights.mT @ v"),
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
@@ -258,9 +257,8 @@ class MultiHeadAttention:
             patch("self.w_v(value)", "self.w_v(key)"),
             patch("self.w_k(key)", "self.w_k(value)"),
             ALL_EXCHANGED,
-            *(Q_FROM_KEY + way for way in (PLAIN, IN_PLACE, BY_QUERY, BY_QUERY + IN_PLACE, ALL_EXCHANGED)),
+            *(Q_FROM_KEY + way for way in (PLAIN, BY_QUERY, ALL_EXCHANGED)),
             Q_AS_LONG_AS_QUERY,
-            Q_AS_LONG_AS_QUERY + ALL_EXCHANGED,
             says="An argument went to another projection than its own: w_q should read query, w_k key, and w_v value.",
             why="""In self-attention query, key and value are one tensor, so the slip does not show. In cross-attention they differ:
             the queries come from the decoder and decide the number of rows, and what is compared with them is key. What is read is
@@ -276,7 +274,7 @@ class MultiHeadAttention:
             else in it. Use each layer once.""",
         ),
         "MU11": (
-            *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
+            patch("~mask", "~mask.unsqueeze(1)"),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
             *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
         ),

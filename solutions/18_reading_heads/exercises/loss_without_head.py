@@ -85,7 +85,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
 
 
 @exercise(
-    points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=12
+    points=3, minutes=15, difficulty=3, result_names=(LOSS,), result_type="any", forbids=("tampering",), pair_runs=6
 )
 class loss_without_head:
     """Measure the loss of a language model in which one head adds nothing, or only its mean."""
