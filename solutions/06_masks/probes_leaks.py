@@ -239,6 +239,9 @@ CANDIDATES: dict[str, Callable[[Tensor], Tensor]] = {
     "the triangle off by one, and each output's mean removed": lambda x: _minus_mean(_next_from(x, 0)),
     "the third token reaches the first alone": lambda x: cat((_causal(x)[:1] + 0.1 * x[2:3, :4].abs(), _causal(x)[1:])),
     "what the first output gains, the second loses": _first_pays_second,
+    "the direction of what follows, whatever its sign, reaches a token": lambda x: (
+        _causal(x) + 0.1 * _all_that_follows(x[:, :1] / x.norm(dim=1, keepdim=True))
+    ),
     "what follows moves a token by two millionths": lambda x: _near_three(x) + _millionths(_all_that_follows(x)),
     "what follows moves the first token by two millionths": lambda x: cat(
         (_near_three(x)[:1] + _millionths(_all_that_follows(x)[:1]), _near_three(x)[1:])

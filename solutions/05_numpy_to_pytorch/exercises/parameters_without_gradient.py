@@ -1,7 +1,7 @@
 """A test of a module's graph: which of its parameters does no gradient reach?"""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def _text(names: set[str]) -> str:
 
 
 # Every mistake is compared in every case, so that both are kept.
-@cache
+@lru_cache(256)
 def _trainable(candidate: str, d: int, dtype: str) -> dict[str, bool]:
     """The parameters of a candidate by name, and whether each requires a gradient."""
     from ..probes_gradients import build_candidate  # with torch, which is not there for every lesson
@@ -131,7 +131,7 @@ def _trainable(candidate: str, d: int, dtype: str) -> dict[str, bool]:
     return {name: one.requires_grad for name, one in build_candidate(candidate, d, dtype).named_parameters()}
 
 
-@cache
+@lru_cache(256)
 def _largest(candidate: str, numbers: bytes, shape: tuple[int, ...], dtype: str) -> dict[str, float]:
     """The largest number in each parameter's gradient for the result times random numbers."""
     import torch

@@ -1044,3 +1044,22 @@ WRONG["causal_mask"] += [
 """,
     )
 ]
+
+WRONG["leaks"] += [
+    (
+        None,
+        """
+def leaks(attention, x: torch.Tensor) -> bool:
+    out = attention(x)
+    factors = [-5.0, -2.0, -1.0, 0.1, 0.5, 2.0, 4.0, 10.0]
+    for t in range(1, len(x)):
+        for factor in factors:
+            y = x.clone()
+            y[t] = factor * x[t]
+            moved = (attention(y) - out)[:t].abs()
+            if bool((moved > 1e-8).any()):
+                return True
+    return False
+""",
+    )
+]

@@ -114,6 +114,7 @@ ADDED = "scores = scores + torch.zeros_like(scores).masked_fill(self.hidden[:t, 
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 ONE_SUM = "weights = weights / weights.sum(dim=-1, keepdim=True)"
 SPLIT = "split = self.qkv(x).view(b, t, 3, self.num_heads, -1)\n        q, k, v = split.permute(2, 0, 3, 1, 4)"
+DEALT = ("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3")
 THIRDS = "q, k, v = (part.{} for part in self.qkv(x).chunk(3, dim=-1))"
 SCALE = " / math.sqrt(q.shape[-1])"
 TOO_LONG = """if t > self.max_len:
@@ -332,5 +333,5 @@ class CausalMultiHeadAttention:
             patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
         ),
-        "MU4": patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
+        "MU4": (patch(*DEALT), patch(*DEALT, "heads.transpose(1, 2).reshape", "heads.permute(0, 2, 3, 1).reshape")),
     }

@@ -149,6 +149,8 @@ class TransformerBlock:
                 "self.ln2(x + self.mlp(x))",
             ),
             patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
+            patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))"),
+            patch("self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             *(patch(THINK, f"x = x + self.mlp(self.ln2(x))\n        return self.{norm}(x)") for norm in ("ln2", "ln1")),
         ),
         "CM22": (patch("x + self.attn", "self.attn"), patch("x + self.mlp", "self.mlp")),

@@ -614,3 +614,34 @@ WRONG["CausalMultiHeadAttention"] += [
 """,
     )
 ]
+
+WRONG["CausalMultiHeadAttention"] += [
+    (
+        "MU4",
+        """
+class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model: int, num_heads: int, max_len: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"{num_heads} heads do not divide {d_model}")
+        self.h = num_heads
+        self.p = dropout
+        self.max_len = max_len
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+        self.register_buffer("future", torch.ones(max_len, max_len).triu(1).bool(), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        B, T, C = x.shape
+        if T > self.max_len:
+            raise ValueError(f"T = {T} > max_len = {self.max_len}")
+        y = self.qkv(x).reshape(B, T, 3, C // self.h, self.h)
+        q, k, v = y.permute(2, 0, 4, 1, 3)  # each (B, h, T, d_head)
+        att = torch.einsum("bhqd,bhkd->bhqk", q, k) * (C // self.h) ** -0.5
+        att = att.masked_fill(self.future[:T, :T], float("-inf")).softmax(-1)
+        att = F.dropout(att, self.p, training=self.training)
+        out = torch.einsum("bhqk,bhkd->bqdh", att, v)
+        return self.proj(out.reshape(B, T, C))
+""",
+    )
+]
