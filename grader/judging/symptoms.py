@@ -176,8 +176,8 @@ def _end(axis: int, index: int) -> Callable[[Array], Array | None]:
 
 
 def _beside(holds: Callable[[Array, Array], Array]) -> Callable[[Array], Array | None]:
-    """Of the last two axes."""
-    return lambda array: holds(*np.indices(array.shape)[-2:]) if array.ndim > 1 else None
+    """Of the last two axes, where neither is of length 1: a row has no diagonal."""
+    return lambda array: holds(*np.indices(array.shape)[-2:]) if array.ndim > 1 and min(array.shape[-2:]) > 1 else None
 
 
 _PLACES: Mapping[str, Callable[[Array], Array | None]] = {

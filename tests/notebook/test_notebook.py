@@ -204,15 +204,21 @@ def test_each_check_judges_and_payoffs_do_not_judge_the_same_code_again(monkeypa
     assert not passed(made(WRONG_AXIS)) and len(calls) == 5
 
 
-def test_a_repeated_check_returns_at_once():
-    function = made(RIGHT)
-    check(function)
+def quickest(action):
+    """The least processor time of nine runs: what other programs take of the processor only ever adds."""
     times = []
     for _ in range(9):
         started = time.process_time()
-        check(function)
+        action()
         times.append(time.process_time() - started)
-    assert min(times) < 0.02  # what other programs take of the processor only ever adds
+    return min(times)
+
+
+def test_a_repeated_check_returns_at_once():
+    function = made(RIGHT)
+    check(function)
+    # as long as Python counts to 300,000 at most, on a quick machine 20 milliseconds
+    assert quickest(lambda: check(function)) < quickest(lambda: sum(1 for _ in range(300_000)))
 
 
 def test_code_with_a_state_is_judged_every_time(monkeypatch):

@@ -207,8 +207,8 @@ class leaks:
                 "base = attention(x)\n    return bool(torch.autograd.functional.jacobian(attention, x).abs()"
                 ".sum(dim=(1, 3)).triu(1).max() > 1e-09)",
             ),
-            says="Changes of one size, or small ones only (as a derivative's), were tried; some leaks need larger ones: try sizes up to "
-            "10.",
+            says="No large changes of a token were tried (a derivative's are small, too), or one size alone; some leaks need larger ones: "
+            "try sizes up to 10.",
             why="""A threshold, a saturated softmax or a clipped score can hide a small change. A derivative says what an
             infinitely small change does: a threshold that is not reached has the derivative 0.""",
         ),

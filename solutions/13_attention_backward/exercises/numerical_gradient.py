@@ -256,7 +256,8 @@ class numerical_gradient:
                 DOWN,
                 "down.reshape(-1)[n] -= step",
             ),
-            says="`ravel()` or `reshape(-1)` made a copy where x is not row by row in memory, and the step went into it; use `up[at]`.",
+            says="`ravel()` or `reshape(-1)` made a copy where x is not row by row in memory, and what went into it, the step or the "
+            "result, is lost; use a full index, as in `up[at]`.",
             why="""`np.copy` keeps the order in memory, so the copy of a transposed array is not contiguous either. Writing to
             `up.ravel()[n]` then changes an array that is never used, and the gradient is 0. `up[at]` with a full index, or
             `up.flat[n]`, always writes into `up`.""",

@@ -28,7 +28,7 @@ TEXTS = (
     ),
     MistakeText(
         "MK3",
-        "Hidden scores were set to 0, which still gets a weight, since e⁰ is 1; they should be −∞.",
+        "Hidden scores were set to 0, or next to it, which still gets a weight, since e⁰ is 1; they should be −∞.",
         "Multiplying scores by a mask of 0 and 1, or filling with 0, sets hidden scores to 0. exp(0) is 1, so a hidden key keeps a "
         "share of the weight, and the lower the visible scores are, the larger that share is.\n\n"
         "Take scores [2, 5] with the second hidden. As 0, the pair [2, 0] gives [0.8808, 0.1192] where [1, 0] was wanted. With −2 for "
