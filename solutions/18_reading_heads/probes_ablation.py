@@ -10,7 +10,7 @@ from numpy import array, ndarray
 from torch import arange, ones_like, softmax
 from torch.nn import GELU, Embedding, LayerNorm, Linear, Module, ModuleList, Sequential
 
-from grader.worker.originals import BUILTINS, entries, of_torch
+from grader.worker.originals import BUILTINS, entries, is_a, of_torch
 from grader.worker.probes import Run, build, call_function, mark_result
 
 from ..shared.probes import device_parts
@@ -72,7 +72,8 @@ class LanguageModel(Module):
         return self.head(self.norm(x))
 
 
-KINDS, FORWARD = (LanguageModel, Block, Attention, Linear, LayerNorm, Embedding), attrgetter("forward")
+KINDS = (LanguageModel, Block, Attention, Linear, LayerNorm, Embedding, Sequential, GELU)
+FORWARD = attrgetter("forward")
 
 
 class Noted:
@@ -138,7 +139,8 @@ def _looks(model: Any) -> dict[str, Any]:
 def _forward_of(own: dict[str, Any]) -> Any:
     """The `forward` that a module has of its own; None where it is its class's, written down or not."""
     value = own.get("forward")
-    is_class_s = getattr(value, "__func__", None) in map(FORWARD, KINDS) and vars(value.__self__) is own
+    module = getattr(value, "__self__", None)
+    is_class_s = is_a(module, Module) and vars(module) is own and value.__func__ is FORWARD(type(module))
     return None if is_class_s else value
 
 
