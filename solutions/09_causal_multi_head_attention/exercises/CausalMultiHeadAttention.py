@@ -295,6 +295,13 @@ class CausalMultiHeadAttention:
             which does not take its key away, since softmax makes e⁰ of it; where the mask has put −∞ before, −∞ · 0 is NaN. Many
             models drop behind the heads or in the branches of a block, too, with a probability for each. Here there is one `dropout`.""",
         ),
+        "CM5": mistake(
+            patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
+            says="What is kept and what is dropped are exchanged: dropout is the share of weights that should be dropped.",
+            why="""`nn.Dropout(p)` and `F.dropout(weights, p)` take the probability that a number is dropped. With 1 − dropout in its place
+            the default of 0.0 drops everything in training. TensorFlow's first versions asked for the share that is kept, `keep_prob`,
+            and code written after them still says 1 − p.""",
+        ),
         "CM4": mistake(
             patch(
                 "heads = self.dropout(weights)",

@@ -195,6 +195,8 @@ WRONG = {
             ),
         ),
         ("MH5", _LOOPS.replace("self.p, self.training", "self.p")),
+        ("CM5", _LOOPS.replace("self.p, self.training", "1 - self.p, self.training")),
+        ("CM5", _GPT.replace("nn.Dropout(dropout)", "nn.Dropout(1.0 - dropout)")),
         ("CM1", _GPT.replace("att = self.attn_dropout(att)", "")),
         (
             "CM2",

@@ -169,10 +169,17 @@ class rms_norm:
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True) + eps"),
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)"),
             patch(ROOT, "root = torch.sqrt((wide ** 2).sum(dim=-1, keepdim=True) / (x.shape[-1] - 1) + eps)"),
-            says="The squares were added up, or their sum was divided by d − 1; they should be averaged over all d numbers.",
+            *(
+                patch(ROOT, f"root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True) / x.shape[-1]{eps}")
+                for eps in ("", " + eps")
+            ),
+            patch(ROOT, "root = torch.sqrt((wide ** 2).sum(dim=-1, keepdim=True) + eps) / x.shape[-1]"),
+            says="""The squares were added up, or their sum was divided by d − 1 or by d²; they should be averaged over all d numbers
+            before the root.""",
             why="""The length of a token of d numbers of size 1 is √d; their root mean square is 1. Divided by the length, every number
-            comes out √d times too small, 24 times at d_model = 576. d − 1 is for a spread that is estimated from a sample, after its mean
-            was taken off; here no mean is taken off.""",
+            comes out √d times too small, 24 times at d_model = 576; divided by the length over d, as much too large, since a d
+            outside the root is d² inside. d − 1 is for a spread that is estimated from a sample, after its mean was taken off; here
+            no mean is taken off.""",
         ),
         "TB3": mistake(
             patch(

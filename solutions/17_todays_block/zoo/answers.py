@@ -78,6 +78,11 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.
         (
             "TB2",
             "def rms_norm(x, weight, eps=1e-5):\n    y = x.float()\n"
+            "    return (y * y.shape[-1] / (y.norm(dim=-1, keepdim=True) + eps) * weight).to(x.dtype)\n",
+        ),
+        (
+            "TB2",
+            "def rms_norm(x, weight, eps=1e-5):\n    y = x.float()\n"
             "    return (y / torch.linalg.vector_norm(y, dim=-1, keepdim=True) * weight).to(x.dtype)\n",
         ),
         ("TB3", _DOUBLE.replace(".sqrt()", "")),

@@ -110,7 +110,8 @@ class attention_rollout:
             patch(LOOP, "for weights in layers[1:] or layers:"),
             patch(LOOP, "for weights in layers[:-1] or layers:"),
             patch(ROLL, "rolled = mixed"),
-            says="A layer is left out, or all but the last are; all layers should have a part in the result.",
+            patch(START, "0.5 * layers[0].mean(dim=1) + 0.5 * identity"),
+            says="A layer is left out, all but the last are, or the first has its part twice; each layer should have its part once.",
             why="""The last layer reads vectors into which earlier layers have mixed others already. Start from the identity and multiply
             by every layer, or start from the first layer's A and go on with the second.""",
         ),

@@ -631,6 +631,7 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
         ),
         ("RL12", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[1:]:")),
+        ("RL12", _ROLLOUT.replace("in layers:", "in [layers[0], *layers]:")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
         (None, _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
         (None, _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
