@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import index, outcome_texts, percent, stubs
-from grader.course.course_folder import address, folder_problems, installed_folder
+from grader.course.course_folder import GLOSSARY, CourseFolder, address, folder_problems, installed_folder, text_of
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -37,7 +37,6 @@ from grader.util.words import did_you_mean
 IMPORT_LOCK = threading.RLock()
 
 COURSE_ENV = "ATTENTION_COURSE"  # of the environment: the folder of another course than the one that is installed
-GLOSSARY = "glossary.md"  # beside the learner's notebooks
 _numbers = itertools.count()
 _courses: dict[Path, Course] = {}
 
@@ -54,10 +53,9 @@ def open_course(folder: Path | str | None = None) -> Course:
     return _courses[root]
 
 
-class Course:
+class Course(CourseFolder):
     """What a course's folder holds. Made once in a process and handed down; what was read of its files is kept.
 
-    root:        the folder that holds solutions/ and notebooks/.
     title:       what it is called in reports.
     exercises:   the names of each lesson's exercises, in order.
     given_names: (name, what it stands for) of what the lessons' own cells import.
@@ -66,7 +64,7 @@ class Course:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root)
         self.package = f"course_{next(_numbers)}"
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
@@ -74,11 +72,11 @@ class Course:
         problems = list(folder_problems(root))
         if not problems:
             try:
-                self.about = about = tomllib.loads(_text(self.solutions / "course.toml"))
+                self.about = about = tomllib.loads(text_of(self.solutions / "course.toml"))
                 self.title: str = about.get("title", root.name)
                 self.renamed: dict[str, str] = about.get("renamed", {})
                 self.former_ids: dict[str, str] = about.get("former_ids", {})
-                self._read_index(json.loads(_text(self.index_path) or "null") or index.gather(self))
+                self._read_index(json.loads(self.index_text()))
             except tomllib.TOMLDecodeError as error:
                 problems = [f"{self.solutions / 'course.toml'}: {error}."]
             except AuthorError as error:
@@ -90,35 +88,6 @@ class Course:
 
     def __reduce__(self) -> Any:
         return open_course, (str(self.root),)  # another process opens the folder itself
-
-    # --- folders and files -------------------------------------------------------------------
-
-    @property
-    def solutions(self) -> Path:
-        return self.root / "solutions"
-
-    @property
-    def index_path(self) -> Path:
-        return self.solutions / "index.json"
-
-    @property
-    def installed(self) -> bool:
-        """Whether this is the course that came with the engine, and not a folder that `--course` named."""
-        return self.root == installed_folder()
-
-    def folder(self, lesson: str) -> Path:
-        return self.solutions / lesson
-
-    def source_path(self, lesson: str) -> Path:
-        return self.folder(lesson) / "lesson.py"
-
-    def notebook_path(self, lesson: str) -> Path:
-        """The learner's notebook."""
-        return self.root / "notebooks" / f"{lesson}.ipynb"
-
-    def solution_path(self, lesson: str) -> Path:
-        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
-        return self.solutions / f"{lesson}.ipynb"
 
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
@@ -262,15 +231,15 @@ class Course:
 
     def index_text(self) -> str:
         """The index as its file has it, or as it should be where there is none."""
-        return _text(self.index_path) or self._new_index_text()
+        return text_of(self.index_path) or self._new_index_text()
 
     def index_is_stale(self) -> bool:
-        return _text(self.index_path) != self._new_index_text()
+        return text_of(self.index_path) != self._new_index_text()
 
     def write_index(self) -> None:
         """Writes the index where the lessons hold something else, and takes it over."""
         text = self._new_index_text()
-        if _text(self.index_path) != text:
+        if text_of(self.index_path) != text:
             write_atomically(self.index_path, text)
         self._read_index(json.loads(text))
         Course.lessons.cache_clear()
@@ -279,19 +248,6 @@ class Course:
         return json.dumps(index.gather(self), indent=1) + "\n"
 
     # --- sources and notebooks ---------------------------------------------------------------
-
-    def relative(self, path: Path) -> str:
-        """A path as messages name it, from the course's folder."""
-        return path.relative_to(self.root).as_posix()
-
-    def source(self, lesson: str) -> str:
-        """The text of a lesson's source."""
-        return self.source_path(lesson).read_text(encoding="utf-8")
-
-    @cache
-    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
-        """The cells of a lesson's source, solution regions included."""
-        return percent.read_percent(self.source(lesson))
 
     def pristine(self, lesson: str) -> dict[str, Any]:
         """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file.
@@ -340,19 +296,10 @@ class Course:
         links += [f"[Glossary]({GLOSSARY})"] * self.glossary_path.is_file()
         return " | ".join(links + [f"[{self.heading(one)}]({one}.ipynb) →" for one in after])
 
-    def heading(self, lesson: str) -> str:
-        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
-        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
-        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
-
-    @property
-    def glossary_path(self) -> Path:
-        return self.root / "notebooks" / GLOSSARY
-
     def glossary(self, among: Sequence[str] | None = None) -> str:
         """The glossary with links to these lessons alone, by default to all that are here; '' where there is none."""
         names = set(among or self.lessons())
-        page = _text(self.glossary_path)
+        page = text_of(self.glossary_path)
         return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
 
     # --- hand-outs and earlier versions ------------------------------------------------------
@@ -380,11 +327,6 @@ class Course:
     def former_names(self, lesson: str) -> tuple[str, ...]:
         """The names that a lesson had."""
         return tuple(old for old, new in self.renamed.items() if new == lesson)
-
-
-def _text(path: Path) -> str:
-    """A file's text, '' where there is none."""
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
