@@ -130,9 +130,9 @@ def _exercises_twice(root: Path) -> Iterator[str]:
     places: dict[str, str] = {}
     for path in sorted(root.glob("solutions/[0-9][0-9]_*/exercises/*.py")):
         place = path.relative_to(root).as_posix()
-        if path.stem in places:
-            yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
-        places.setdefault(path.stem, place)
+        first = places.setdefault(path.stem, place)
+        if first != place:
+            yield f"{place}: {first} is an exercise {path.stem}, too; choose another name."
 
 
 def _open_to_submissions() -> tuple[str, ...]:
