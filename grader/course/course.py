@@ -22,11 +22,12 @@ import types
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from grader.course import index, outcome_texts, percent, stubs
-from grader.course.course_folder import GLOSSARY, CourseFolder, address, folder_problems, installed_folder, text_of
+from grader.course import course_folder, index, outcome_texts, percent, stubs
+from grader.course.course_folder import GLOSSARY, CourseFolder, text_of
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -47,7 +48,7 @@ def open_course(folder: Path | str | None = None) -> Course:
     Raises: InputError, one sentence for each thing that is wrong with the folder.
     """
     named = folder or os.environ.get(COURSE_ENV)
-    root = Path(named).expanduser().resolve() if named else installed_folder()
+    root = Path(named).expanduser().resolve() if named else course_folder.installed_folder()
     if root not in _courses:
         _courses[root] = Course(root)
     return _courses[root]
@@ -69,7 +70,7 @@ class Course(CourseFolder):
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
         sys.modules[self.package] = package
-        problems = list(folder_problems(root))
+        problems = list(course_folder.folder_problems(root))
         if not problems:
             try:
                 self.about = about = tomllib.loads(text_of(self.solutions / "course.toml"))
@@ -262,11 +263,9 @@ class Course(CourseFolder):
         among:  the lessons that lie beside it, by default all that are here.
         Raises: AuthorError where the lesson was not built since its prose quotes what it does.
         """
-        links = self.nav_links(lesson, among)
+        values, links = self.quoted_values(lesson), self.nav_links(lesson, among)
         try:
-            return stubs.learner_notebook(
-                self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
-            )
+            return stubs.learner_notebook(self.cells(lesson), self.lesson(lesson), values, links, self.opening(lesson))
         except percent.MissingValue as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
@@ -275,7 +274,7 @@ class Course(CourseFolder):
         """The cells that say how to get the grader; none for a course that it does not come with."""
         if not self.installed:
             return []
-        return stubs.opening_cells(lesson, self.needs_torch(lesson), address(installed_folder()))
+        return stubs.opening_cells(lesson, self.needs_torch(lesson), course_folder.address(self.root))
 
     def quoted_values(self, lesson: str) -> percent.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
@@ -306,9 +305,8 @@ class Course(CourseFolder):
 
     def edition(self) -> str:
         """The installed version and the lessons that are here: '0.1.0+c4f1a90b2, lessons 00, 01'."""
-        from importlib.metadata import version
-
-        return f"{version('attention-course')}, lessons {', '.join(name[:2] for name in self.lessons()) or 'none'}"
+        numbers = ", ".join(name[:2] for name in self.lessons()) or "none"
+        return f"{metadata.version(course_folder.DISTRIBUTION)}, lessons {numbers}"
 
     def other_handout(self, lesson: str) -> str:
         """A sentence for what belongs to a lesson that this hand-out lacks; '' for every other lesson."""
