@@ -23,7 +23,7 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
+from grader.course.stubs import SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.evidence import arrays
 from grader.judging.judge import judge
@@ -240,27 +240,32 @@ def _named_sizes(docstrings: str, parameter: str, shape: tuple[int, ...]) -> dic
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
-    numbers_of: dict[Any, set[Any]] = {}
+    numbers_of: dict[str, set[str]] = {}
     for case in cases:
         if not case.raises:
-            shapes, numbers = zip(*_leaves((case.probe, case.args, case.kwargs, case.options)), strict=True)
-            numbers_of.setdefault(shapes, set()).add(numbers)
+            inputs = (case.probe, case.args, case.kwargs, case.options)
+            numbers_of.setdefault(_form(inputs), set()).add(json.dumps(inputs, sort_keys=True, default=_numbers))
     return any(len(numbers) > 1 for numbers in numbers_of.values())
 
 
-def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(shape and type, the numbers themselves) of each part of inputs, both hashable."""
+def _form(value: Any) -> str:
+    """The shapes and types of inputs, without their numbers."""
     if isinstance(value, Tensor):
-        yield value.dtype, None
-        yield from _leaves(value.array)
-    elif isinstance(value, np.ndarray):
-        yield (value.shape, value.dtype.str), value.tobytes()
-    elif isinstance(value, (Mapping, tuple, list)):
-        keys = sorted(value) if isinstance(value, Mapping) else range(len(value))
-        yield tuple(keys), None
-        yield from (leaf for key in keys for leaf in _leaves(value[key]))
-    else:  # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
-        yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
+        return f"{value.dtype} {_form(value.array)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}"
+    if isinstance(value, Mapping):
+        return str([(key, _form(item)) for key, item in sorted(value.items())])
+    if isinstance(value, (tuple, list)):
+        return str(list(map(_form, value)))
+    return type(value).__name__
+
+
+def _numbers(value: Any) -> Any:
+    """What JSON has for an array; a callable or a generator tells nothing."""
+    if isinstance(value, Tensor):
+        return value.array
+    return value.tobytes().hex() if isinstance(value, np.ndarray) else None
 
 
 def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObject]:
@@ -286,9 +291,6 @@ def _given_away(course: Course, name: str) -> Iterator[str]:
     if course.notebook_path(name).is_file():
         notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
-    for text in sorted(texts):
-        if BEGIN in text:
-            yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
     for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
         for region in SOLUTION.finditer(cell.text):
             solution = _stripped_lines(region["solution"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 
 from grader.course import percent
@@ -117,11 +117,10 @@ def folder_problems(root: Path) -> Iterator[str]:
     for name in whole:
         if not _LESSON.fullmatch(name):
             yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
-    numbers = Counter(name[:2] for name in whole)
-    for number in (number for number, count in numbers.items() if count > 1):
-        names = " and ".join(name for name in whole if name[:2] == number)
-        yield f"--course {root}: {names} have the same number; each lesson needs its own."
-    if len(numbers) == len(whole):
+    groups = [list(names) for _, names in groupby(whole, lambda name: name[:2])]
+    for names in (names for names in groups if len(names) > 1):
+        yield f"--course {root}: {' and '.join(names)} have the same number; each lesson needs its own."
+    if len(groups) == len(whole):
         yield from _exercises_twice(root)
 
 

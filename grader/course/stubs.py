@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from grader.course import percent
@@ -39,7 +39,7 @@ def learner_notebook(
 
     values, nav_links: see `as_cells`. opening: cells that come before the first code.
     """
-    notebook_cells = as_cells(cells, lesson, stub_text, values, nav_links)
+    notebook_cells = as_cells(cells, lesson, values, nav_links, learner=True)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
     version = digest(json.dumps(notebook_cells, sort_keys=True))
@@ -52,7 +52,7 @@ def stub_text(text: str, name: str) -> str:
     return SOLUTION.sub(lambda region: region["indent"] + (region["stub"].strip() or otherwise), text)
 
 
-def strip_markers(text: str, name: str = "") -> str:
+def strip_markers(text: str) -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
 
@@ -82,20 +82,14 @@ def digest(text: str) -> str:
 
 
 def as_cells(
-    cells: Sequence[percent.Cell],
-    lesson: Lesson,
-    exercise_text: Callable[[str, str], str],
-    values: percent.QuotedValues | None = None,
-    nav_links: str = "",
+    cells: Sequence[percent.Cell], lesson: Lesson, values: percent.QuotedValues | None, nav_links: str, learner: bool
 ) -> list[dict[str, Any]]:
-    """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
+    """The cells of a learner's notebook, with stubs and, below each prediction that has options, buttons; or of the solved one.
 
-    exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
-    quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
-    Raises: percent.MissingValue.
+    values: those of the numbers that prose quotes; None leaves them as the source has them. nav_links: Markdown for one more
+    cell below the last, with links. Raises: percent.MissingValue.
     """
     tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
-    learner = exercise_text is stub_text
     remaining = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
@@ -111,10 +105,11 @@ def as_cells(
         metadata: dict[str, Any] = {"grader": about}
         if cell.exercise:
             about["exercise"] = cell.exercise
-        if cell.role == "exercise":
-            text = exercise_text(text, cell.exercise)
-            if learner:
-                about["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        if cell.role == "exercise" and learner:
+            text = stub_text(text, cell.exercise)
+            about["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        elif cell.role == "exercise":
+            text = strip_markers(text)
         if is_prose and learner and text.startswith(percent.FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if percent.HIDE_INPUT in cell.tags:
