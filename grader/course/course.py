@@ -70,22 +70,20 @@ class Course(CourseFolder):
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
         sys.modules[self.package] = package
-        problems = list(course_folder.folder_problems(root))
-        if not problems:
-            try:
-                self.about = about = tomllib.loads(text_of(self.solutions / "course.toml"))
-                self.title: str = about.get("title", root.name)
-                self.renamed: dict[str, str] = about.get("renamed", {})
-                self.former_ids: dict[str, str] = about.get("former_ids", {})
-                self._read_index(json.loads(self.index_text()))
-            except tomllib.TOMLDecodeError as error:
-                problems = [f"{self.solutions / 'course.toml'}: {error}."]
-            except AuthorError as error:
-                problems = list(map(str, error.problems))
-            except (ValueError, KeyError, TypeError) as error:
-                problems = [f"{self.index_path}: {error}; write it anew with `grader build`."]
-        if problems:
+        if problems := list(course_folder.folder_problems(root)):
             raise InputError("\n".join(problems))
+        try:
+            self.about = about = tomllib.loads(text_of(self.solutions / "course.toml"))
+            self.title: str = about.get("title", root.name)
+            self.renamed: dict[str, str] = about.get("renamed", {})
+            self.former_ids: dict[str, str] = about.get("former_ids", {})
+            self._read_index(json.loads(self.index_text()))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{self.solutions / 'course.toml'}: {error}.") from error
+        except AuthorError as error:
+            raise InputError(str(error)) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.index_path}: {error}; write it anew with `grader build`.") from error
 
     def __reduce__(self) -> Any:
         return open_course, (str(self.root),)  # another process opens the folder itself

@@ -107,8 +107,11 @@ def folder_problems(root: Path) -> Iterator[str]:
     if not root.is_dir():
         yield f"--course {root}: there is no such folder."
         return
-    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
-        yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
+    if root != installed_folder() and sys.platform == "linux":  # where a worker has walls
+        from grader.worker import kernel_walls
+
+        if any(map(root.is_relative_to, kernel_walls.readable())):
+            yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
     folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
     whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
     if not whole and not (root / "solutions" / "index.json").is_file():
@@ -132,10 +135,3 @@ def _exercises_twice(root: Path) -> Iterator[str]:
         first = places.setdefault(path.stem, place)
         if first != place:
             yield f"{place}: {first} is an exercise {path.stem}, too; choose another name."
-
-
-def _open_to_submissions() -> tuple[str, ...]:
-    """The places that the walls around a worker leave open, where this system has such walls."""
-    from grader.worker import kernel_walls
-
-    return kernel_walls.readable() if sys.platform == "linux" else ()
