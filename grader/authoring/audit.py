@@ -23,7 +23,7 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import SOLUTION, learner_notebook, stub_text
+from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.evidence import arrays
 from grader.judging.judge import judge
@@ -291,6 +291,9 @@ def _given_away(course: Course, name: str) -> Iterator[str]:
     if course.notebook_path(name).is_file():
         notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
+    for text in sorted(texts):
+        if BEGIN in text:
+            yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
     for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
         for region in SOLUTION.finditer(cell.text):
             solution = _stripped_lines(region["solution"])
