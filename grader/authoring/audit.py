@@ -211,30 +211,27 @@ def _sizes_differ(exercise: Exercise, case: Case) -> bool:
     the whole numbers.
     """
     shapes = {name: array.shape for name, array in arrays(named_inputs(case)) if array.ndim}
-    symbols: dict[str, int] = {}
+    reference = references.reference(exercise)
+    places = (reference, getattr(reference, "forward", None), getattr(reference, "__init__", None))
+    docstrings = " ".join(getattr(place, "__doc__", None) or "" for place in places)
+    sizes: dict[str, int] = {}
     for name, shape in shapes.items():
-        symbols |= _sizes(_documented(exercise, name), shape)
-    if symbols:
-        return len(set(symbols.values())) == len(symbols)
+        sizes |= _named_sizes(docstrings, name, shape)
+    if sizes:
+        return len(set(sizes.values())) == len(sizes)
     if not shapes:
         numbers = [value for value in (*case.args, *case.kwargs.values()) if type(value) is int]
         return len(set(numbers)) == len(numbers)
     return all(len(set(shape)) == len(shape) for shape in shapes.values())
 
 
-def _documented(exercise: Exercise, parameter: str) -> list[str]:
-    """The shape that a docstring gives a parameter, as in 'q: (B, T_q, d_k)': its symbols, [] for none."""
-    reference = references.reference(exercise)
-    text = " ".join(
-        getattr(thing, "__doc__", None) or ""
-        for thing in (reference, getattr(reference, "forward", None), getattr(reference, "__init__", None))
-    )
-    match = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", text)
-    return [part.strip() for part in match[1].split(",") if part.strip()] if match else []
+def _named_sizes(docstrings: str, parameter: str, shape: tuple[int, ...]) -> dict[str, int]:
+    """The sizes of an array by the names that a docstring gives them, as in 'q: (B, T_q, d_k)'; '...' and plain numbers bind nothing.
 
-
-def _sizes(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
-    """Sizes by name; '...' and plain numbers bind nothing. {} where the shape does not fit."""
+    {} where it gives none, or where the shape does not fit.
+    """
+    match = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", docstrings)
+    symbols = [part.strip() for part in match[1].split(",") if part.strip()] if match else []
     named = [symbol for symbol in symbols if symbol != "..."]
     if len(named) > len(shape) or (len(named) < len(shape) and "..." not in symbols):
         return {}
@@ -243,29 +240,32 @@ def _sizes(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
-    numbers_of: dict[Any, set[Any]] = {}
+    numbers_of: dict[str, set[str]] = {}
     for case in cases:
         if not case.raises:
-            shapes, numbers = zip(*_leaves((case.probe, case.args, case.kwargs, case.options)), strict=True)
-            numbers_of.setdefault(shapes, set()).add(numbers)
+            inputs = (case.probe, case.args, case.kwargs, case.options)
+            numbers_of.setdefault(_form(inputs), set()).add(json.dumps(inputs, sort_keys=True, default=_numbers))
     return any(len(numbers) > 1 for numbers in numbers_of.values())
 
 
-def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(shape and type, the numbers themselves) of each part of inputs, both hashable."""
+def _form(value: Any) -> str:
+    """The shapes and types of inputs, without their numbers."""
     if isinstance(value, Tensor):
-        yield value.dtype, None
-        yield from _leaves(value.array)
-    elif isinstance(value, np.ndarray):
-        yield (value.shape, value.dtype.str), value.tobytes()
-    elif isinstance(value, Mapping):
-        yield tuple(sorted(value)), None
-        yield from (leaf for _, item in sorted(value.items()) for leaf in _leaves(item))
-    elif isinstance(value, (tuple, list)):
-        yield len(value), None
-        yield from (leaf for item in value for leaf in _leaves(item))
-    else:  # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
-        yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
+        return f"{value.dtype} {_form(value.array)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}"
+    if isinstance(value, Mapping):
+        return str([(key, _form(item)) for key, item in sorted(value.items())])
+    if isinstance(value, (tuple, list)):
+        return str(list(map(_form, value)))
+    return type(value).__name__
+
+
+def _numbers(value: Any) -> Any:
+    """What JSON has for an array; a callable or a generator tells nothing."""
+    if isinstance(value, Tensor):
+        return value.array
+    return value.tobytes().hex() if isinstance(value, np.ndarray) else None
 
 
 def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObject]:

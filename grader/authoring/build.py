@@ -20,7 +20,7 @@ from grader.authoring import kernel, teaching
 from grader.authoring.lint import proofread
 from grader.course import patches, percent
 from grader.course.course import Course
-from grader.course.stubs import as_cells, digest, encode, notebook, strip_markers
+from grader.course.stubs import as_cells, digest, encode, notebook
 from grader.util.errors import AuthorError, LintError
 from grader.util.files import write_atomically
 
@@ -41,7 +41,7 @@ def solution_notebook(course: Course, name: str, values: percent.QuotedValues | 
     if values:
         about["quoted"] = [list(pair) for pair in values]
     cells, lesson, links = course.cells(name), course.lesson(name), course.nav_links(name)
-    return notebook(as_cells(cells, lesson, strip_markers, values, links), about)
+    return notebook(as_cells(cells, lesson, values, links, learner=False), about)
 
 
 def build(course: Course, name: str, anew: bool = False) -> None:

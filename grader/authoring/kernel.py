@@ -12,7 +12,6 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,18 +144,15 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
     return results
 
 
-def _running_order(cells: list[dict[str, Any]]) -> Iterator[int]:
+def _running_order(cells: list[dict[str, Any]]) -> list[int]:
     """The positions of cells in the order in which they are run or quote: a prediction after the code below it."""
-    waiting: list[int] = []
-    for number, cell in enumerate(cells):
-        if cell["cell_type"] != "code":
-            yield from waiting
-            waiting = []
-            if percent.is_folded("".join(cell["source"])):
-                waiting = [number]
-                continue
-        yield number
-    yield from waiting
+    prose = [number for number, cell in enumerate(cells) if cell["cell_type"] != "code"]
+    below = {
+        number: end
+        for number, end in zip(prose, [*prose[1:], len(cells)])
+        if percent.is_folded("".join(cells[number]["source"]))
+    }
+    return sorted(range(len(cells)), key=lambda number: below.get(number, number + 0.5))
 
 
 def _steady(output: Any) -> dict[str, Any]:
@@ -186,12 +182,11 @@ def checkpoints_folder(course: Course) -> Path:
 
 def _environment(course: Course, scratch: Path) -> dict[str, str]:
     """The kernel's: this package importable, no start-up files, a progress record of its own; what lessons train is shared."""
-    package_parent = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH", ""))))
+    path = (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", ""))
     return {
+        "OMP_WAIT_POLICY": "PASSIVE",
         **os.environ,
-        "PYTHONPATH": path,
-        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
         "ATTENTION_COURSE_KEPT": str(checkpoints_folder(course)),

@@ -32,17 +32,11 @@ class Reading:
 def reading(cells: Iterable[percent.Cell]) -> Reading:
     """What these cells hold, answers of predictions included."""
     shown = percent.learner_cells(cells)
+    words = [re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text)) for cell in shown if cell.role == "prose"]
     code = [cell for cell in shown if cell.role in _READ]
-    return Reading(
-        sum(len(re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text))) for cell in shown if cell.role == "prose"),
-        sum(
-            bool(line.strip())
-            for cell in code
-            if percent.HIDE_INPUT not in cell.tags
-            for line in cell.text.splitlines()
-        ),
-        sum(len(_FIGURE.findall(cell.text)) for cell in code),
-    )
+    lines = [re.findall(r"^.*\S", cell.text, re.MULTILINE) for cell in code if percent.HIDE_INPUT not in cell.tags]
+    figures = [_FIGURE.findall(cell.text) for cell in code]
+    return Reading(*(sum(map(len, each)) for each in (words, lines, figures)))
 
 
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from grader.authoring import reading
 from grader.course import percent
 from grader.course.course import Course
+from grader.course.course_folder import text_of
 from grader.course.spec import Lesson
 from grader.course.stubs import TASK, dots
 from grader.util.errors import AuthorError, author_slip
@@ -174,9 +175,7 @@ def overview(course: Course) -> str:
 def overview_is_stale(course: Course) -> bool:
     """Whether the overview is not what the lessons make. An installed course has no docs/, and none is missed."""
     file = path(course, "README")
-    if not file.parents[1].is_dir():
-        return False
-    return not file.is_file() or file.read_text(encoding="utf-8") != overview(course)
+    return file.parents[1].is_dir() and text_of(file) != overview(course)
 
 
 def write_overview(course: Course) -> None:

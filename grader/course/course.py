@@ -22,11 +22,12 @@ import types
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from grader.course import index, outcome_texts, percent, stubs
-from grader.course.course_folder import address, folder_problems, installed_folder
+from grader.course import course_folder, index, outcome_texts, percent, stubs
+from grader.course.course_folder import GLOSSARY, CourseFolder, text_of
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -37,7 +38,6 @@ from grader.util.words import did_you_mean
 IMPORT_LOCK = threading.RLock()
 
 COURSE_ENV = "ATTENTION_COURSE"  # of the environment: the folder of another course than the one that is installed
-GLOSSARY = "glossary.md"  # beside the learner's notebooks
 _numbers = itertools.count()
 _courses: dict[Path, Course] = {}
 
@@ -48,16 +48,15 @@ def open_course(folder: Path | str | None = None) -> Course:
     Raises: InputError, one sentence for each thing that is wrong with the folder.
     """
     named = folder or os.environ.get(COURSE_ENV)
-    root = Path(named).expanduser().resolve() if named else installed_folder()
+    root = Path(named).expanduser().resolve() if named else course_folder.installed_folder()
     if root not in _courses:
         _courses[root] = Course(root)
     return _courses[root]
 
 
-class Course:
+class Course(CourseFolder):
     """What a course's folder holds. Made once in a process and handed down; what was read of its files is kept.
 
-    root:        the folder that holds solutions/ and notebooks/.
     title:       what it is called in reports.
     exercises:   the names of each lesson's exercises, in order.
     given_names: (name, what it stands for) of what the lessons' own cells import.
@@ -66,59 +65,28 @@ class Course:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root)
         self.package = f"course_{next(_numbers)}"
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
         sys.modules[self.package] = package
-        problems = list(folder_problems(root))
-        if not problems:
-            try:
-                self.about = about = tomllib.loads(_text(self.solutions / "course.toml"))
-                self.title: str = about.get("title", root.name)
-                self.renamed: dict[str, str] = about.get("renamed", {})
-                self.former_ids: dict[str, str] = about.get("former_ids", {})
-                self._read_index(json.loads(_text(self.index_path) or "null") or index.gather(self))
-            except tomllib.TOMLDecodeError as error:
-                problems = [f"{self.solutions / 'course.toml'}: {error}."]
-            except AuthorError as error:
-                problems = list(map(str, error.problems))
-            except (ValueError, KeyError, TypeError) as error:
-                problems = [f"{self.index_path}: {error}; write it anew with `grader build`."]
-        if problems:
+        if problems := list(course_folder.folder_problems(root)):
             raise InputError("\n".join(problems))
+        try:
+            self.about = about = tomllib.loads(text_of(self.solutions / "course.toml"))
+            self.title: str = about.get("title", root.name)
+            self.renamed: dict[str, str] = about.get("renamed", {})
+            self.former_ids: dict[str, str] = about.get("former_ids", {})
+            self._read_index(json.loads(self.index_text()))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{self.solutions / 'course.toml'}: {error}.") from error
+        except AuthorError as error:
+            raise InputError(str(error)) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.index_path}: {error}; write it anew with `grader build`.") from error
 
     def __reduce__(self) -> Any:
         return open_course, (str(self.root),)  # another process opens the folder itself
-
-    # --- folders and files -------------------------------------------------------------------
-
-    @property
-    def solutions(self) -> Path:
-        return self.root / "solutions"
-
-    @property
-    def index_path(self) -> Path:
-        return self.solutions / "index.json"
-
-    @property
-    def installed(self) -> bool:
-        """Whether this is the course that came with the engine, and not a folder that `--course` named."""
-        return self.root == installed_folder()
-
-    def folder(self, lesson: str) -> Path:
-        return self.solutions / lesson
-
-    def source_path(self, lesson: str) -> Path:
-        return self.folder(lesson) / "lesson.py"
-
-    def notebook_path(self, lesson: str) -> Path:
-        """The learner's notebook."""
-        return self.root / "notebooks" / f"{lesson}.ipynb"
-
-    def solution_path(self, lesson: str) -> Path:
-        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
-        return self.solutions / f"{lesson}.ipynb"
 
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
@@ -262,15 +230,15 @@ class Course:
 
     def index_text(self) -> str:
         """The index as its file has it, or as it should be where there is none."""
-        return _text(self.index_path) or self._new_index_text()
+        return text_of(self.index_path) or self._new_index_text()
 
     def index_is_stale(self) -> bool:
-        return _text(self.index_path) != self._new_index_text()
+        return text_of(self.index_path) != self._new_index_text()
 
     def write_index(self) -> None:
         """Writes the index where the lessons hold something else, and takes it over."""
         text = self._new_index_text()
-        if _text(self.index_path) != text:
+        if text_of(self.index_path) != text:
             write_atomically(self.index_path, text)
         self._read_index(json.loads(text))
         Course.lessons.cache_clear()
@@ -279,19 +247,6 @@ class Course:
         return json.dumps(index.gather(self), indent=1) + "\n"
 
     # --- sources and notebooks ---------------------------------------------------------------
-
-    def relative(self, path: Path) -> str:
-        """A path as messages name it, from the course's folder."""
-        return path.relative_to(self.root).as_posix()
-
-    def source(self, lesson: str) -> str:
-        """The text of a lesson's source."""
-        return self.source_path(lesson).read_text(encoding="utf-8")
-
-    @cache
-    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
-        """The cells of a lesson's source, solution regions included."""
-        return percent.read_percent(self.source(lesson))
 
     def pristine(self, lesson: str) -> dict[str, Any]:
         """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file.
@@ -306,11 +261,9 @@ class Course:
         among:  the lessons that lie beside it, by default all that are here.
         Raises: AuthorError where the lesson was not built since its prose quotes what it does.
         """
-        links = self.nav_links(lesson, among)
+        values, links = self.quoted_values(lesson), self.nav_links(lesson, among)
         try:
-            return stubs.learner_notebook(
-                self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
-            )
+            return stubs.learner_notebook(self.cells(lesson), self.lesson(lesson), values, links, self.opening(lesson))
         except percent.MissingValue as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
@@ -319,7 +272,7 @@ class Course:
         """The cells that say how to get the grader; none for a course that it does not come with."""
         if not self.installed:
             return []
-        return stubs.opening_cells(lesson, self.needs_torch(lesson), address(installed_folder()))
+        return stubs.opening_cells(lesson, self.needs_torch(lesson), course_folder.address(self.root))
 
     def quoted_values(self, lesson: str) -> percent.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
@@ -340,28 +293,18 @@ class Course:
         links += [f"[Glossary]({GLOSSARY})"] * self.glossary_path.is_file()
         return " | ".join(links + [f"[{self.heading(one)}]({one}.ipynb) →" for one in after])
 
-    def heading(self, lesson: str) -> str:
-        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
-        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
-        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
-
-    @property
-    def glossary_path(self) -> Path:
-        return self.root / "notebooks" / GLOSSARY
-
     def glossary(self, among: Sequence[str] | None = None) -> str:
         """The glossary with links to these lessons alone, by default to all that are here; '' where there is none."""
         names = set(among or self.lessons())
-        page = _text(self.glossary_path)
+        page = text_of(self.glossary_path)
         return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
 
     # --- hand-outs and earlier versions ------------------------------------------------------
 
     def edition(self) -> str:
         """The installed version and the lessons that are here: '0.1.0+c4f1a90b2, lessons 00, 01'."""
-        from importlib.metadata import version
-
-        return f"{version('attention-course')}, lessons {', '.join(name[:2] for name in self.lessons()) or 'none'}"
+        numbers = ", ".join(name[:2] for name in self.lessons()) or "none"
+        return f"{metadata.version(course_folder.DISTRIBUTION)}, lessons {numbers}"
 
     def other_handout(self, lesson: str) -> str:
         """A sentence for what belongs to a lesson that this hand-out lacks; '' for every other lesson."""
@@ -380,11 +323,6 @@ class Course:
     def former_names(self, lesson: str) -> tuple[str, ...]:
         """The names that a lesson had."""
         return tuple(old for old, new in self.renamed.items() if new == lesson)
-
-
-def _text(path: Path) -> str:
-    """A file's text, '' where there is none."""
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:

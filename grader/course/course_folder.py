@@ -1,19 +1,27 @@
-"""Where a course's folder is, and what is wrong with one before anything in it runs."""
+"""Where a course's folder is, which files it has, and what is wrong with one before anything in it runs."""
 
 from __future__ import annotations
 
 import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 
+from grader.course import percent
+
 DISTRIBUTION = "attention-course"
+GLOSSARY = "glossary.md"  # beside the learner's notebooks
 NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
 _LESSON = re.compile(r"[0-9][0-9]_\w+")
+
+
+def text_of(path: Path) -> str:
+    """A file's text, '' where there is none."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def installed_folder() -> Path:
@@ -38,13 +46,72 @@ def address(home: Path) -> str:
     return next((url.partition(", ")[2] for url in urls if url.startswith("Repository, ")), "")
 
 
+class CourseFolder:
+    """The files of a course by what they are, and a lesson's source. root: the folder that holds solutions/ and notebooks/."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def solutions(self) -> Path:
+        return self.root / "solutions"
+
+    @property
+    def index_path(self) -> Path:
+        return self.solutions / "index.json"
+
+    @property
+    def installed(self) -> bool:
+        """Whether this is the course that came with the engine, and not a folder that `--course` named."""
+        return self.root == installed_folder()
+
+    def folder(self, lesson: str) -> Path:
+        return self.solutions / lesson
+
+    def source_path(self, lesson: str) -> Path:
+        return self.folder(lesson) / "lesson.py"
+
+    def notebook_path(self, lesson: str) -> Path:
+        """The learner's notebook."""
+        return self.root / "notebooks" / f"{lesson}.ipynb"
+
+    def solution_path(self, lesson: str) -> Path:
+        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
+        return self.solutions / f"{lesson}.ipynb"
+
+    @property
+    def glossary_path(self) -> Path:
+        return self.root / "notebooks" / GLOSSARY
+
+    def relative(self, path: Path) -> str:
+        """A path as messages name it, from the course's folder."""
+        return path.relative_to(self.root).as_posix()
+
+    def source(self, lesson: str) -> str:
+        """The text of a lesson's source."""
+        return self.source_path(lesson).read_text(encoding="utf-8")
+
+    @cache
+    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
+        """The cells of a lesson's source, solution regions included."""
+        return percent.read_percent(self.source(lesson))
+
+    def heading(self, lesson: str) -> str:
+        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
+        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
+        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
+
+
 def folder_problems(root: Path) -> Iterator[str]:
     """What is wrong with a course's folder before anything in it runs."""
     if not root.is_dir():
         yield f"--course {root}: there is no such folder."
         return
-    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
-        yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
+    if root != installed_folder() and sys.platform == "linux":  # where a worker has walls
+        from grader.worker import kernel_walls
+
+        if any(map(root.is_relative_to, kernel_walls.readable())):
+            yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
     folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
     whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
     if not whole and not (root / "solutions" / "index.json").is_file():
@@ -53,11 +120,10 @@ def folder_problems(root: Path) -> Iterator[str]:
     for name in whole:
         if not _LESSON.fullmatch(name):
             yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
-    numbers = Counter(name[:2] for name in whole)
-    for number in (number for number, count in numbers.items() if count > 1):
-        names = " and ".join(name for name in whole if name[:2] == number)
-        yield f"--course {root}: {names} have the same number; each lesson needs its own."
-    if len(numbers) == len(whole):
+    groups = [list(names) for _, names in groupby(whole, lambda name: name[:2])]
+    for names in (names for names in groups if len(names) > 1):
+        yield f"--course {root}: {' and '.join(names)} have the same number; each lesson needs its own."
+    if len(groups) == len(whole):
         yield from _exercises_twice(root)
 
 
@@ -66,13 +132,6 @@ def _exercises_twice(root: Path) -> Iterator[str]:
     places: dict[str, str] = {}
     for path in sorted(root.glob("solutions/[0-9][0-9]_*/exercises/*.py")):
         place = path.relative_to(root).as_posix()
-        if path.stem in places:
-            yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
-        places.setdefault(path.stem, place)
-
-
-def _open_to_submissions() -> tuple[str, ...]:
-    """The places that the walls around a worker leave open, where this system has such walls."""
-    from grader.worker import kernel_walls
-
-    return kernel_walls.readable() if sys.platform == "linux" else ()
+        first = places.setdefault(path.stem, place)
+        if first != place:
+            yield f"{place}: {first} is an exercise {path.stem}, too; choose another name."

@@ -1,21 +1,4 @@
-"""How a lesson's folder declares its exercises: one file each, a class whose body is the specification.
-
-    @exercise(points=2, minutes=8, difficulty=2, result_type="tensor", dtype=("bool",))
-    class causal_mask:
-        \"\"\"Mark for each query the keys that lie in its past, its own position included.\"\"\"
-
-        def cases(rng):
-            yield Case("small", "three queries", (3,))
-
-        @holds("the last query sees every key")
-        def last(case, parts):
-            return None if parts["result"][-1].all() else "the last query does not."
-
-        mistakes = {
-            "MK1": patch("torch.ones", "~torch.ones"),                          # its text is in the catalogue
-            "MA27": mistake(patch("t_k - t_q", "t_q - t_k"), says="…", why="…"),   # the text is here
-        }
-        hints = ("a question?", "where to look.", "code with a ____")
+"""How a lesson's folder declares its exercises: one file each, a class whose body is the specification, as CONTRIBUTING shows.
 
 The functions of the body are plain ones: nothing is ever made of the class, which becomes an `Exercise`.
 """

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from os.path import commonprefix
 from textwrap import dedent
 
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+_BEGIN, _END = "\x02", "\x03"  # around what an edit puts in; no source holds them
+_MARKED = re.compile(f"^(?:.*{_BEGIN}[^{_END}]*{_END})+.*$", re.MULTILINE)
 
 
 class PatchError(ValueError):
@@ -107,27 +109,20 @@ def applied(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, st
 
 def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str, str]:
     """(right, wrong): the whole lines that the edits concern, as they are and as they become."""
-    right: list[str] = []
-    wrong: list[str] = []
-    for of, text in texts.items():
-        groups: list[list[Edit]] = []  # those that share a line, together
-        for change in (change for change in changes if change.of == of):
-            if groups and "\n" not in text[groups[-1][-1].end : change.start]:
-                groups[-1].append(change)
-            else:
-                groups.append([change])
-        for group in groups:
-            changed = applied(tuple(group), texts)[of]
-            first = text.rfind("\n", 0, group[0].start) + 1
-            below = len(text) - text.find("\n", group[-1].end) % (len(text) + 1)
-            right.append(text[first : len(text) - below])
-            wrong.append(changed[first : len(changed) - below])
-    return _dedented(right), _dedented(wrong) or "# nothing stands here"
+    kept = tuple(replace(change, new=texts[change.of][change.start : change.end]) for change in changes)
+    right, wrong = (_marked_lines(applied(tuple(map(_marked, each)), texts), texts) for each in (kept, changes))
+    return right, wrong or "# nothing stands here"
 
 
-def _dedented(blocks: list[str]) -> str:
-    lines = [line for block in blocks for line in block.splitlines() if line.strip() not in ("", "pass")]
-    return dedent("\n".join(lines))
+def _marked(change: Edit) -> Edit:
+    return replace(change, new=f"{_BEGIN}{change.new}{_END}")
+
+
+def _marked_lines(changed: Mapping[str, str], order: Iterable[str]) -> str:
+    """The lines of the texts in which something is marked, without the marks."""
+    blocks = [match[0] for of in order for match in _MARKED.finditer(changed.get(of, ""))]
+    lines = re.sub(f"[{_BEGIN}{_END}]", "", "\n".join(blocks)).split("\n")
+    return dedent("\n".join(line for line in lines if line.strip() not in ("", "pass")))
 
 
 def _edit(hunk: Hunk, texts: Mapping[str, str], of: str) -> Edit:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from grader.course import percent
@@ -39,7 +39,7 @@ def learner_notebook(
 
     values, nav_links: see `as_cells`. opening: cells that come before the first code.
     """
-    notebook_cells = as_cells(cells, lesson, stub_text, values, nav_links)
+    notebook_cells = as_cells(cells, lesson, values, nav_links, learner=True)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
     version = digest(json.dumps(notebook_cells, sort_keys=True))
@@ -52,7 +52,7 @@ def stub_text(text: str, name: str) -> str:
     return SOLUTION.sub(lambda region: region["indent"] + (region["stub"].strip() or otherwise), text)
 
 
-def strip_markers(text: str, name: str = "") -> str:
+def strip_markers(text: str) -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
 
@@ -82,59 +82,54 @@ def digest(text: str) -> str:
 
 
 def as_cells(
-    cells: Sequence[percent.Cell],
-    lesson: Lesson,
-    exercise_text: Callable[[str, str], str],
-    values: percent.QuotedValues | None = None,
-    nav_links: str = "",
+    cells: Sequence[percent.Cell], lesson: Lesson, values: percent.QuotedValues | None, nav_links: str, learner: bool
 ) -> list[dict[str, Any]]:
-    """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
+    """The cells of a learner's notebook, with stubs and, below each prediction that has options, buttons; or of the solved one.
 
-    exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
-    quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
-    Raises: percent.MissingValue.
+    values: those of the numbers that prose quotes; None leaves them as the source has them. nav_links: Markdown for one more
+    cell below the last, with links. Raises: percent.MissingValue.
     """
     tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
-    learner = exercise_text is stub_text
-    iterator = None if values is None else iter(values)
+    remaining = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
     for cell in percent.learner_cells(cells):
-        is_prose, text, prediction = cell.role == "prose", cell.text, None
+        is_prose, text, letters = cell.role == "prose", cell.text, ""
         if cell.mark in tasks:
             text = task(text, tasks[cell.mark])
         elif cell.mark == percent.PREDICT:
             prediction = percent.prediction(text)
-            text = percent.prediction_markdown(prediction)
-        metadata: dict[str, Any] = {"grader": {"role": cell.role}}
+            text, letters = percent.prediction_markdown(prediction), percent.options(prediction.question)
+            predictions += 1
+        about = {"role": cell.role}
+        metadata: dict[str, Any] = {"grader": about}
         if cell.exercise:
-            metadata["grader"]["exercise"] = cell.exercise
-        if cell.role == "exercise":
-            text = exercise_text(text, cell.exercise)
-            if learner:
-                metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+            about["exercise"] = cell.exercise
+        if cell.role == "exercise" and learner:
+            text = stub_text(text, cell.exercise)
+            about["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        elif cell.role == "exercise":
+            text = strip_markers(text)
         if is_prose and learner and text.startswith(percent.FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if percent.HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
-        tags = [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]
-        if tags:
+        if tags := [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]:
             metadata["tags"] = tags
         id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
-        if is_prose and iterator is not None:
-            text = percent.fill_values(text, iterator)
-        if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
-            metadata["grader"]["text"] = digest(text)
+        if is_prose and remaining is not None:
+            text = percent.fill_values(text, remaining)
+        if learner and cell.role != "exercise":  # tells `grader update` what a learner changed from what the course did
+            about["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
-        if prediction:
-            predictions += 1
-            letters = percent.options(prediction.question)
-            if learner and letters:  # a cell that a learner runs to choose one of the options
-                call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
-                about = {"grader": {"role": "demo"}}
-                notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
-    last = code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)
-    return notebook_cells + [last] * bool(nav_links)
+        if learner and letters:  # a cell that a learner runs to choose one of the options
+            number = f"{lesson.name[:2]}.{predictions}"
+            call = f'from grader import predict\n\npredict("{number}", "{letters}")'
+            id = f"predict-{number.replace('.', '-')}"
+            notebook_cells.append(code_or_prose(id, call, {"grader": {"role": "demo"}}, False))
+    if nav_links:
+        notebook_cells.append(code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True))
+    return notebook_cells
 
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,10 +32,8 @@ def write_atomically(path: Path, content: str | bytes, private: bool = False) ->
 
 def free_backup_path(path: Path) -> Path:
     """The first free name beside a file or folder for a copy of it."""
-    number = 1
-    while (backup := path.with_name(f"{path.name}.backup-{number}")).exists():
-        number += 1
-    return backup
+    backups = (path.with_name(f"{path.name}.backup-{number}") for number in count(1))
+    return next(backup for backup in backups if not backup.exists())
 
 
 def json_object(raw: bytes) -> dict[str, Any] | None:

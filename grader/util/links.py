@@ -46,12 +46,8 @@ def is_link(path: Path) -> bool:
 
 def first_link(path: Path, base: Path) -> Path | None:
     """The first link below `base` on the way to a path, the path itself included; None: there is none."""
-    way = base
-    for part in path.relative_to(base).parts:
-        way = way / part
-        if is_link(way):
-            return way
-    return None
+    below = [path, *path.parents][: len(path.relative_to(base).parts)]
+    return next(filter(is_link, reversed(below)), None)
 
 
 def sentence(link: Path, name: str = "") -> str:
@@ -77,14 +73,14 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
 
     Nothing but a regular file is opened: a pipe would wait for ever. Raises: LinkError; OSError as open() does.
     """
-    with _opened(path.parent, base) as folder:
-        name, where = (path.name, {"dir_fd": folder}) if WALKS else (os.fspath(path), {})
-        before = os.stat(name, follow_symlinks=False, **where)
+    with _opened(path.parent, base) as (place, folder):
+        name = place / path.name
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if is_link(path) or stat.S_ISLNK(before.st_mode):
-            raise LinkError(f"{sentence(path)}; links are not followed.")
+            raise _not_followed(path)
         if not stat.S_ISREG(before.st_mode) or before.st_size > most:
             return Content(before, None)
-        file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, **where)
+        file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, dir_fd=folder)
         with open(file, "rb") as stream:
             status = os.fstat(file)
             if not os.path.samestat(before, status) or not WALKS and first_link(path, base):
@@ -103,59 +99,59 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None, private
 
     Raises: LinkError, and OSError; what was there is then still there.
     """
-    with _opened(path.parent, base, make=True) as folder:
+    with _opened(path.parent, base, make=True) as (place, folder):
         if is_link(path):
-            raise LinkError(f"{sentence(path)}; links are not followed.")
-        at = {"dir_fd": folder} if WALKS else {}
-        into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
-        place = Path(path.name) if WALKS else path
-        name, scratch = os.fspath(place), os.fspath(place.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}"))
+            raise _not_followed(path)
+        name, scratch = place / path.name, place / f".{path.name[:50]}.{secrets.token_hex(6)}"
         new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE
         model: os.stat_result | None
         try:
-            model = os.stat(name, follow_symlinks=False, **at)
+            model = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             model = os.lstat(like) if like is not None else None
         try:
-            with open(os.open(scratch, new, 0o600 if private or model else 0o666, **at), "wb") as file:
+            with open(os.open(scratch, new, 0o600 if private or model else 0o666, dir_fd=folder), "wb") as file:
                 if model and not private and hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), model.st_mode & 0o777)
                 file.write(data)
-            os.replace(scratch, name, **into)
+            os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(scratch, **at)
+                os.unlink(scratch, dir_fd=folder)
             raise
 
 
+def _not_followed(link: Path) -> LinkError:
+    return LinkError(f"{sentence(link)}; links are not followed.")
+
+
 @contextlib.contextmanager
-def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below `base`, each step opened from the one before; -1 where the system can't do that."""
-    parts = folder.relative_to(base).parts
+def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[tuple[Path, int | None]]:
+    """A folder below `base`, as what comes before the names in it and the `dir_fd` that these names are taken from.
+
+    Each step is opened from the one before; where the system can't do that, it is (the folder, None).
+    """
     if not WALKS:
-        link = first_link(folder, base)
-        if link is not None:
-            raise LinkError(f"{sentence(link)}; links are not followed.")
+        if link := first_link(folder, base):
+            raise _not_followed(link)
         if make:
             folder.mkdir(parents=True, exist_ok=True)
-        yield -1
+        yield folder, None
         return
     here = os.open(base, _FOLDER)
     try:
         way = base
-        for part in parts:
+        for part in folder.relative_to(base).parts:
             way = way / part
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=here)
             try:
                 inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
-            except OSError:
-                if is_link(way):
-                    raise LinkError(f"{sentence(way)}; links are not followed.") from None
-                raise
+            except OSError as error:
+                raise _not_followed(way) if is_link(way) else error from None
             os.close(here)
             here = inner
-        yield here
+        yield Path(), here
     finally:
         os.close(here)

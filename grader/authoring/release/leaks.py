@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import io
 import json
 import keyword
@@ -147,10 +148,8 @@ def _texts(name: str, data: bytes, depth: int = 0) -> Iterator[tuple[str, str]]:
     text = data.decode("utf-8", "replace")
     yield name, text
     if name.endswith((".ipynb", ".json")):
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             yield name, "\n".join(_strings(json.loads(text)))
-        except (ValueError, RecursionError):
-            return
 
 
 def _strings(value: Any) -> Iterator[str]:

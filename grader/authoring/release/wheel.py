@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -117,8 +116,5 @@ def installed_file(name: str) -> bytes:
 
 def _below(top: Path) -> Mapping[str, bytes]:
     """The files of a folder by path, in order."""
-    paths = []
-    for folder, inside, names in os.walk(top):
-        inside[:] = [name for name in inside if name not in LEFT_OUT]
-        paths += [Path(folder, name) for name in names if not name.startswith(".")]
-    return {path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}
+    paths = sorted(path.relative_to(top) for path in top.rglob("[!.]*") if path.is_file())
+    return {path.as_posix(): (top / path).read_bytes() for path in paths if not {*LEFT_OUT} & {*path.parts[:-1]}}
