@@ -128,20 +128,22 @@ class Reading:
         return mentions
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
-        called, origin = "", "library"
-        if isinstance(node, ast.Attribute):
-            called, origin = self.resolve(statement, node)
-            if node.attr in _ALL_NAMES and origin == "library":
-                called = f"{called.rpartition('.')[0]}.{HIDDEN}"
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            called, origin = self.plain_name(statement, node.id)
-        elif isinstance(node, ast.Call):
-            called, origin = self.look_up(statement, node)
+        called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "")
+        if isinstance(node, ast.Attribute) and node.attr in _ALL_NAMES and origin == "library":
+            called = f"{called.rpartition('.')[0]}.{HIDDEN}"
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
             called = "@"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             called = "solutions/" if "solutions/" in node.value.replace("\\", "/") else ""
         return Mention(statement, node, called, origin) if called else None
+
+    def named(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
+        """(the dotted name that a node mentions, '' for none; whose it is)."""
+        if isinstance(node, ast.Attribute):
+            return self.resolve(statement, node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return self.plain_name(statement, node.id)
+        return self.look_up(statement, node) if isinstance(node, (ast.Call, ast.Subscript)) else ("", "library")
 
     def plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
