@@ -128,7 +128,7 @@ class Reading:
         return mentions
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
-        called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "")
+        called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "library")
         if isinstance(node, ast.Attribute) and node.attr in _ALL_NAMES and origin == "library":
             called = f"{called.rpartition('.')[0]}.{HIDDEN}"
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
@@ -139,13 +139,13 @@ class Reading:
 
     def named(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
         """(the dotted name that a node mentions, '' for none; whose it is)."""
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
             return self.resolve(statement, node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return self.plain_name(statement, node.id)
-        return self.look_up(statement, node) if isinstance(node, (ast.Call, ast.Subscript)) else ("", "library")
+            return self._plain_name(statement, node.id)
+        return self._look_up(statement, node) if isinstance(node, ast.Call) else ("", "library")
 
-    def plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
+    def _plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
         if name not in statement.outside:
             return "", ""
@@ -158,17 +158,8 @@ class Reading:
             return name, "library"
         return (f"{self._stars[0]}.{name}", "library") if self._stars else ("", "")
 
-    def look_up(self, statement: Statement, node: ast.Call | ast.Subscript) -> tuple[str, str]:
-        """The name that is looked up by a text: getattr(F, 'softmax'), vars(F)['softmax'], sys.modules['torch']."""
-        if isinstance(node, ast.Subscript):
-            table = node.value
-            if isinstance(table, ast.Attribute) and table.attr == "__dict__":
-                base, origin = self.resolve(statement, table.value)
-            elif isinstance(table, ast.Call) and function_name(table) == "vars" and table.args:
-                base, origin = self.resolve(statement, table.args[0])
-            else:
-                return (text_of(node.slice) or HIDDEN, "library") if is_modules(table) else ("", "")
-            return f"{base}.{text_of(node.slice) or HIDDEN}", origin
+    def _look_up(self, statement: Statement, node: ast.Call) -> tuple[str, str]:
+        """The name that a call looks up by a text: getattr(F, 'softmax')."""
         function, args = self.function(statement, node), node.args
         if function in ("import_module", "__import__") and args:
             return text_of(args[0]) or HIDDEN, "library"
@@ -187,11 +178,11 @@ class Reading:
         return self.resolve(statement, node.func)[0].rpartition(".")[2]
 
     def resolve(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
-        """(the dotted name of an expression with import aliases replaced, whose it is)."""
+        """(the dotted name of an expression with import aliases replaced, whose it is); of F.softmax and of vars(F)['softmax']."""
         parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
+        while part := _part(node):
+            node, name = part
+            parts.append(name)
         if isinstance(node, ast.Name):
             first, origin = self._name(statement, node.id)
         elif isinstance(node, ast.Subscript) and is_modules(node.value) and (module := text_of(node.slice)):
@@ -242,6 +233,18 @@ class Reading:
 def _one_of(dotted: set[str]) -> str:
     """What an import stands for; '' where different libraries are tried in turn: which it is shows while it runs."""
     return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
+
+
+def _part(node: ast.AST) -> tuple[ast.AST, str] | None:
+    """(x, 'name') of x.name, x.__dict__['name'] and vars(x)['name']; None of any other node."""
+    match node:
+        case ast.Attribute(value=owner, attr=name):
+            return owner, name
+        case ast.Subscript(value=ast.Attribute(value=owner, attr="__dict__"), slice=key):
+            return owner, text_of(key) or HIDDEN
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[owner, *_]), slice=key):
+            return owner, text_of(key) or HIDDEN
+    return None
 
 
 def is_modules(node: ast.AST) -> bool:

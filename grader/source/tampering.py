@@ -151,14 +151,14 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _closed_import(node: ast.Import | ast.ImportFrom) -> str:
     """What an import brings that is refused."""
+    start = f"{node.module or ''}." if isinstance(node, ast.ImportFrom) else ""
     for alias in node.names:
-        module = node.module or "" if isinstance(node, ast.ImportFrom) else None
-        if closed := _closed_module(alias.name if module is None else f"{module}.{alias.name}"):
+        if closed := _closed_module(start + alias.name):
             return closed
-        if module is None and alias.name == "sys" and alias.asname not in (None, "sys"):
+        if start and (alias.name in ("sys", "_sys") or (start == "sys." and alias.name in _OF_SYS)):
+            return f"from {start[:-1]} import {alias.name}"
+        if not start and alias.name == "sys" and alias.asname not in (None, "sys"):
             return f"import sys as {alias.asname}"
-        if module is not None and (alias.name in ("sys", "_sys") or (module == "sys" and alias.name in _OF_SYS)):
-            return f"from {module} import {alias.name}"
     return ""
 
 
