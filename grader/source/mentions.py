@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from grader.source.definitions import code_lines, dotted_name, function_name, parse, too_deep
-from grader.source.dependencies import Binding, Dependencies, Statement, text_of
+from grader.source.dependencies import Dependencies, Statement, text_of
 from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
@@ -102,7 +102,15 @@ class Reading:
 
     def mentions(self, name: str) -> list[Mention]:
         """Everything that `name` is made of."""
-        return [mention for binding in self.dependencies.walk(name) for mention in self._of(binding)]
+        mentions: list[Mention] = []
+        for _, statement, by_name, first in self.dependencies.walk(name):
+            if first and statement not in self._mentions:
+                listed = (self._mention(statement, node) for node in statement.nodes)
+                self._mentions[statement] = [mention for mention in listed if mention is not None]
+            mentions += self._mentions[statement] if first else []
+            if by_name in statement.imports and by_name in statement.gives | statement.may_give:
+                mentions.append(Mention(statement, statement.node, _one_of(statement.imports[by_name]), "library"))
+        return mentions
 
     def line_of_use(self, name: str, mention: Mention) -> str:
         """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
@@ -114,18 +122,6 @@ class Reading:
                 if isinstance(node, ast.Name) and node.id in called:
                     return binding.statement.line(node)
         return ""
-
-    def _of(self, binding: Binding) -> list[Mention]:
-        statement, mentions = binding.statement, []
-        if binding.first:
-            if statement not in self._mentions:
-                listed = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement] = [mention for mention in listed if mention is not None]
-            mentions = self._mentions[statement]
-        if binding.name in statement.imports and binding.name in statement.gives | statement.may_give:
-            dotted = _one_of(statement.imports[binding.name])
-            return [*mentions, Mention(statement, statement.node, dotted, "library")]
-        return mentions
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
         called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "library")
