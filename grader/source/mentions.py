@@ -68,16 +68,13 @@ class Reading:
                 statements += read
         self.dependencies = Dependencies(statements)
         for statement in statements:
-            self._note_imports(statement)
+            for name, dotted in statement.imports.items():
+                if name == "*":
+                    self._stars += [one[:-2] for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
+                elif name not in statement.gives and name not in statement.may_give:
+                    self._imports_inside[name] = _one_of(dotted)
             for node in statement.parts:
                 self._note(statement, node)
-
-    def _note_imports(self, statement: Statement) -> None:
-        for name, dotted in statement.imports.items():
-            if name == "*":
-                self._stars += [one[:-2] for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
-            elif name not in statement.gives and name not in statement.may_give:
-                self._imports_inside[name] = _one_of(dotted)
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""

@@ -163,7 +163,7 @@ class _Overlay:
         self.cells: list[RunCell] = []
         self.meant: dict[
             str, tuple[int, str]
-        ] = {}  # by exercise, the last cell that is meant for it, and the file that it runs by `%run`
+        ] = {}  # by exercise, the last cell for it, and the file that its `%run` names
         self.magics: dict[str, NotebookCell] = {}  # by exercise, a cell below whose first line nothing is run here
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
