@@ -178,7 +178,11 @@ class Reading:
             parts.append(name)
         if isinstance(node, ast.Name):
             first, origin = self._name(statement, node.id)
-        elif isinstance(node, ast.Subscript) and is_modules(node.value) and (module := text_of(node.slice)):
+        elif (
+            isinstance(node, ast.Subscript)
+            and dotted_name(node.value) == "sys.modules"
+            and (module := text_of(node.slice))
+        ):
             first, origin = module, "library"
         else:
             first, origin = "?", "value"
@@ -238,7 +242,3 @@ def _part(node: ast.AST) -> tuple[ast.AST, str] | None:
         case ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[owner, *_]), slice=key):
             return owner, text_of(key) or HIDDEN
     return None
-
-
-def is_modules(node: ast.AST) -> bool:
-    return dotted_name(node) == "sys.modules"

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from grader.source.definitions import dotted_name
 from grader.source.dependencies import Statement, text_of
-from grader.source.mentions import HIDDEN, TEXT_RUN, Reading, is_modules
+from grader.source.mentions import HIDDEN, TEXT_RUN, Reading
 from grader.source.scopes import IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
@@ -103,12 +103,14 @@ class NotebookReading(Reading):
             return f"….{node.attr}"
         called, origin = self.named(statement, node)
         closed = _closed_module(called) if origin == "library" or called.startswith("torch.") else ""
+        if isinstance(node, ast.Attribute) and node.attr not in CLOSED_TORCH:
+            closed = ""  # of torch.jit.trace it is torch.jit that is told
         return closed or _SYS_ITSELF.get(called) or self._closed_text(statement, node)
 
     def _closed_text(self, statement: Statement, node: ast.AST) -> str:
         """What is closed of a text: one that is run, that names parts of torch to get, or a module to replace."""
-        if isinstance(node, ast.Subscript) and is_modules(node.value) and not isinstance(node.ctx, ast.Load):
-            return _replaced(node.slice)
+        if isinstance(node, ast.Subscript) and dotted_name(node.value) == "sys.modules":
+            return _replaced(node.slice) if not isinstance(node.ctx, ast.Load) else ""
         if not isinstance(node, ast.Call) or not node.args:
             return ""
         if dotted_name(node.func) == "sys.modules.pop":
