@@ -28,13 +28,13 @@ def too_deep(text: str) -> bool:
 
 
 def _parsed(text: str) -> tuple[ast.Module | None, bool]:
-    if len(text) > MAX_CODE:
-        return None, True
     return _short(text) if len(text) <= MAX_KEPT else _long(text)
 
 
 def _parse(text: str) -> tuple[ast.Module | None, bool]:
-    """(the tree or None, whether the code is too deep)."""
+    """(the tree or None, whether the code is too long or too deep)."""
+    if len(text) > MAX_CODE:
+        return None, True
     try:
         with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
             warnings.simplefilter("ignore")

@@ -16,6 +16,12 @@ from typing import Any, NamedTuple
 from grader.source.definitions import root
 from grader.source.scopes import DEFINITIONS, IMPORTS, INNER, imported, names_of, nodes_outside
 
+_BINDING = (
+    *DEFINITIONS,
+    *IMPORTS,
+    ast.Assign,
+    ast.AnnAssign,
+)  # whenever they run to their end; an annotation alone does not
 _ASKING = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _only_asks knows
 _MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second
 _WALKS = 10  # so many walks of that length in one notebook
@@ -36,7 +42,9 @@ class Effects:
         parts = list(_evaluated_nodes(node))
         used = {part.id for part in parts if isinstance(part, ast.Name)}
         self.reads = names.now & used, names.later & used
-        self.gives = _bound_names(node)
+        certain = isinstance(node, _BINDING) and getattr(node, "value", node) is not None
+        walrus = {part.target.id for part in parts if isinstance(part, ast.NamedExpr)}
+        self.gives = set(names.binds - walrus) if certain else set()
         self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
         self.alters: set[str] = set()
         self.touches: set[str] = set()
@@ -58,20 +66,6 @@ class Effects:
                     self.touches.add(root(part.func))
                 elif isinstance(part.func, ast.Name) and part.func.id in ("setattr", "delattr") and part.args:
                     self.alters.add(root(part.args[0]))
-
-
-def _bound_names(node: ast.stmt) -> set[str]:
-    """Names that a statement binds whenever it runs to its end."""
-    if isinstance(node, DEFINITIONS):
-        return {node.name}
-    if isinstance(node, IMPORTS):
-        return set(imported(node))
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        targets = [node.target]
-    return {part.id for part in nodes_outside(targets, ast.Attribute, ast.Subscript) if isinstance(part, ast.Name)}
 
 
 class Statement(Effects):

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from grader.source.definitions import code_lines, dotted_name, function_name, parse, too_deep
-from grader.source.dependencies import Binding, Dependencies, Statement, text_of
+from grader.source.dependencies import Dependencies, Statement, text_of
 from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
@@ -68,16 +68,13 @@ class Reading:
                 statements += read
         self.dependencies = Dependencies(statements)
         for statement in statements:
-            self._note_imports(statement)
+            for name, dotted in statement.imports.items():
+                if name == "*":
+                    self._stars += [one[:-2] for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
+                elif name not in statement.gives and name not in statement.may_give:
+                    self._imports_inside[name] = _one_of(dotted)
             for node in statement.parts:
                 self._note(statement, node)
-
-    def _note_imports(self, statement: Statement) -> None:
-        for name, dotted in statement.imports.items():
-            if name == "*":
-                self._stars += [one[:-2] for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
-            elif name not in statement.gives and name not in statement.may_give:
-                self._imports_inside[name] = _one_of(dotted)
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""
@@ -102,7 +99,15 @@ class Reading:
 
     def mentions(self, name: str) -> list[Mention]:
         """Everything that `name` is made of."""
-        return [mention for binding in self.dependencies.walk(name) for mention in self._of(binding)]
+        mentions: list[Mention] = []
+        for _, statement, by_name, first in self.dependencies.walk(name):
+            if first and statement not in self._mentions:
+                listed = (self._mention(statement, node) for node in statement.nodes)
+                self._mentions[statement] = [mention for mention in listed if mention is not None]
+            mentions += self._mentions[statement] if first else []
+            if by_name in statement.imports and by_name in statement.gives | statement.may_give:
+                mentions.append(Mention(statement, statement.node, _one_of(statement.imports[by_name]), "library"))
+        return mentions
 
     def line_of_use(self, name: str, mention: Mention) -> str:
         """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
@@ -115,35 +120,25 @@ class Reading:
                     return binding.statement.line(node)
         return ""
 
-    def _of(self, binding: Binding) -> list[Mention]:
-        statement, mentions = binding.statement, []
-        if binding.first:
-            if statement not in self._mentions:
-                listed = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement] = [mention for mention in listed if mention is not None]
-            mentions = self._mentions[statement]
-        if binding.name in statement.imports and binding.name in statement.gives | statement.may_give:
-            dotted = _one_of(statement.imports[binding.name])
-            return [*mentions, Mention(statement, statement.node, dotted, "library")]
-        return mentions
-
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
-        called, origin = "", "library"
-        if isinstance(node, ast.Attribute):
-            called, origin = self.resolve(statement, node)
-            if node.attr in _ALL_NAMES and origin == "library":
-                called = f"{called.rpartition('.')[0]}.{HIDDEN}"
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            called, origin = self.plain_name(statement, node.id)
-        elif isinstance(node, ast.Call):
-            called, origin = self.look_up(statement, node)
+        called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "library")
+        if isinstance(node, ast.Attribute) and node.attr in _ALL_NAMES and origin == "library":
+            called = f"{called.rpartition('.')[0]}.{HIDDEN}"
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
             called = "@"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             called = "solutions/" if "solutions/" in node.value.replace("\\", "/") else ""
         return Mention(statement, node, called, origin) if called else None
 
-    def plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
+    def named(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
+        """(the dotted name that a node mentions, '' for none; whose it is)."""
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            return self.resolve(statement, node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return self._plain_name(statement, node.id)
+        return self._look_up(statement, node) if isinstance(node, ast.Call) else ("", "library")
+
+    def _plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
         if name not in statement.outside:
             return "", ""
@@ -156,17 +151,8 @@ class Reading:
             return name, "library"
         return (f"{self._stars[0]}.{name}", "library") if self._stars else ("", "")
 
-    def look_up(self, statement: Statement, node: ast.Call | ast.Subscript) -> tuple[str, str]:
-        """The name that is looked up by a text: getattr(F, 'softmax'), vars(F)['softmax'], sys.modules['torch']."""
-        if isinstance(node, ast.Subscript):
-            table = node.value
-            if isinstance(table, ast.Attribute) and table.attr == "__dict__":
-                base, origin = self.resolve(statement, table.value)
-            elif isinstance(table, ast.Call) and function_name(table) == "vars" and table.args:
-                base, origin = self.resolve(statement, table.args[0])
-            else:
-                return (text_of(node.slice) or HIDDEN, "library") if is_modules(table) else ("", "")
-            return f"{base}.{text_of(node.slice) or HIDDEN}", origin
+    def _look_up(self, statement: Statement, node: ast.Call) -> tuple[str, str]:
+        """The name that a call looks up by a text: getattr(F, 'softmax')."""
         function, args = self.function(statement, node), node.args
         if function in ("import_module", "__import__") and args:
             return text_of(args[0]) or HIDDEN, "library"
@@ -185,14 +171,18 @@ class Reading:
         return self.resolve(statement, node.func)[0].rpartition(".")[2]
 
     def resolve(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
-        """(the dotted name of an expression with import aliases replaced, whose it is)."""
+        """(the dotted name of an expression with import aliases replaced, whose it is); of F.softmax and of vars(F)['softmax']."""
         parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
+        while part := _part(node):
+            node, name = part
+            parts.append(name)
         if isinstance(node, ast.Name):
             first, origin = self._name(statement, node.id)
-        elif isinstance(node, ast.Subscript) and is_modules(node.value) and (module := text_of(node.slice)):
+        elif (
+            isinstance(node, ast.Subscript)
+            and dotted_name(node.value) == "sys.modules"
+            and (module := text_of(node.slice))
+        ):
             first, origin = module, "library"
         else:
             first, origin = "?", "value"
@@ -242,5 +232,13 @@ def _one_of(dotted: set[str]) -> str:
     return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
 
 
-def is_modules(node: ast.AST) -> bool:
-    return dotted_name(node) == "sys.modules"
+def _part(node: ast.AST) -> tuple[ast.AST, str] | None:
+    """(x, 'name') of x.name, x.__dict__['name'] and vars(x)['name']; None of any other node."""
+    match node:
+        case ast.Attribute(value=owner, attr=name):
+            return owner, name
+        case ast.Subscript(value=ast.Attribute(value=owner, attr="__dict__"), slice=key):
+            return owner, text_of(key) or HIDDEN
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[owner, *_]), slice=key):
+            return owner, text_of(key) or HIDDEN
+    return None

@@ -49,13 +49,9 @@ NEW_NAMES = {  # of Python's own library: in which 3.x they came
 _STRING = re.compile(r"(?<!\w)(?P<prefix>[rbuftRBUFT]{0,2})(?P<quote>'''|\"\"\"|'|\")|#[^\n]*")
 _BRACKETS = r"\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]"
 _OLDER = (  # (since 3.x, newer syntax, the same in older syntax)
-    (
-        12,
-        re.compile(rf"^([ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w+)[ \t]*{_BRACKETS}(?=[ \t]*[(:])", re.MULTILINE),
-        r"\1",
-    ),
-    (12, re.compile(rf"^([ \t]*)type[ \t]+(\w+)[ \t]*(?:{_BRACKETS})?[ \t]*=(?!=)", re.MULTILINE), r"\1\2 ="),
-    (14, re.compile(r"^([ \t]*except\*?[ \t]+)([\w.]+(?:[ \t]*,[ \t]*[\w.]+)+)[ \t]*:", re.MULTILINE), r"\1(\2):"),
+    (12, rf"^([ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w+)[ \t]*{_BRACKETS}(?=[ \t]*[(:])", r"\1"),
+    (12, rf"^([ \t]*)type[ \t]+(\w+)[ \t]*(?:{_BRACKETS})?[ \t]*=(?!=)", r"\1\2 ="),
+    (14, r"^([ \t]*except\*?[ \t]+)([\w.]+(?:[ \t]*,[ \t]*[\w.]+)+)[ \t]*:", r"\1(\2):"),
 )
 _DEEPEST = 8  # f-strings within one another
 
@@ -121,7 +117,7 @@ def _syntax_since(text: str) -> tuple[int, ...] | None:
     except ValueError:
         older, since = text, 0
     for minor, newer, same in _OLDER:
-        rewritten = newer.sub(same, older)
+        rewritten = re.sub(newer, same, older, flags=re.MULTILINE)
         since, older = (max(since, minor), rewritten) if rewritten != older else (since, older)
     return (3, since) if since and parse(without_magics(older)) is not None else None
 

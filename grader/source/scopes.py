@@ -15,7 +15,6 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 INNER = (*DEFINITIONS, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_NOW, _LATER = 1, 2
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,16 @@ class Names:
 class _Scope:
     """kind: 'module', 'class', 'function', 'comprehension' or 'types' (of type parameters).
 
-    later: whether what it reads is read when a function is called. reads: name to _NOW and _LATER, of what is inside it, too;
-    itself: names that it reads itself, of a class.
+    later: whether what it reads is read when a function is called. reads: (name, whether later), of what is inside it, too;
+    itself: those that it reads itself, of a class.
     """
 
     kind: str
     outer: _Scope | None
     later: bool
     binds: set[str] = field(default_factory=set)
-    reads: dict[str, int] = field(default_factory=dict)
-    itself: set[str] = field(default_factory=set)
+    reads: set[tuple[str, bool]] = field(default_factory=set)
+    itself: set[tuple[str, bool]] = field(default_factory=set)
     to_module: set[str] = field(default_factory=set)  # declared global
     elsewhere: set[str] = field(default_factory=set)  # declared nonlocal
 
@@ -99,19 +98,17 @@ class _Walk:
             getattr(self, f"visit_{type(node).__name__}", self._inside)(node, scope)
 
     def names(self) -> Names:
-        reads = self.module.reads
-        sets: set[str] = set()
+        reads, sets = self.module.reads, set[str]()
         for scope in reversed(self.scopes[1:]):
             for name in scope.to_module & scope.binds:
                 (sets if scope.later else self.module.binds).add(name)
             # A name that a class has not bound yet is looked for in the notebook alone.
-            for name in scope.itself & scope.binds:
-                reads[name] = reads.get(name, 0) | scope.reads[name]
-            for name, when in scope.reads.items():
-                outer = self._read_in(scope, name)
+            reads |= {read for read in scope.itself if read[0] in scope.binds}
+            for read in scope.reads:
+                outer = self._read_in(scope, read[0])
                 if outer is not None:
-                    outer.reads[name] = outer.reads.get(name, 0) | when
-        now, later = (frozenset(name for name, when in reads.items() if when & which) for which in (_NOW, _LATER))
+                    outer.reads.add(read)
+        now, later = (frozenset(name for name, is_later in reads if is_later == which) for which in (False, True))
         return Names(frozenset(self.module.binds), frozenset(self.deletes), frozenset(sets), now, later)
 
     def _read_in(self, scope: _Scope, name: str) -> _Scope | None:
@@ -127,15 +124,15 @@ class _Walk:
         return self.scopes[-1]
 
     def _inside(self, node: ast.AST, scope: _Scope) -> None:
-        self.waiting += [(child, scope) for child in ast.iter_child_nodes(node)]
+        self._each(ast.iter_child_nodes(node), scope)
 
-    def _each(self, nodes: Any, scope: _Scope) -> None:
+    def _each(self, nodes: Iterable[ast.AST | None], scope: _Scope) -> None:
         self.waiting += [(node, scope) for node in nodes if node is not None]
 
     def _read(self, name: str, scope: _Scope) -> None:
-        scope.reads[name] = scope.reads.get(name, 0) | (_LATER if scope.later else _NOW)
+        scope.reads.add((name, scope.later))
         if scope.kind == "class":
-            scope.itself.add(name)
+            scope.itself.add((name, scope.later))
 
     def visit_Name(self, node: ast.Name, scope: _Scope) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -155,7 +152,7 @@ class _Walk:
         while holder.kind == "comprehension":
             holder = holder.outer  # type: ignore[assignment]
         holder.binds.add(node.target.id)
-        self.waiting.append((node.value, scope))
+        self._each([node.value], scope)
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom, scope: _Scope) -> None:
         scope.binds |= imported(node).keys()
@@ -183,23 +180,20 @@ class _Walk:
         if not parameters:
             return scope
         types = self._new("types", scope)
-        for parameter in parameters:
-            types.binds.add(parameter.name)
-            self._inside(parameter, types)
+        types.binds |= {parameter.name for parameter in parameters}
+        self._each(parameters, types)
         return types
 
     def visit_FunctionDef(self, node: Any, scope: _Scope) -> None:
-        arguments = node.args
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        self._each([*arguments.defaults, *arguments.kw_defaults], scope)
         around = scope
         if not isinstance(node, ast.Lambda):
             scope.binds.add(node.name)
             self._each(node.decorator_list, scope)
             around = self._typed(node, scope)
-            self._each([node.returns, *(argument.annotation for argument in every if argument)], around)
+            self._each([node.returns], around)
+        self._each([node.args], around)
         inner = self._new("function", around)
-        inner.binds |= {argument.arg for argument in every if argument}
+        inner.binds |= {part.arg for part in nodes_outside([node.args], ast.Lambda) if isinstance(part, ast.arg)}
         self._each(node.body if isinstance(node.body, list) else [node.body], inner)
 
     visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
@@ -212,14 +206,14 @@ class _Walk:
         self._each(node.body, self._new("class", around))
 
     def visit_TypeAlias(self, node: Any, scope: _Scope) -> None:
-        self.waiting.append((node.name, scope))
-        self.waiting.append((node.value, self._typed(node, scope)))
+        self._each([node.name], scope)
+        self._each([node.value], self._typed(node, scope))
 
     def visit_ListComp(self, node: Any, scope: _Scope) -> None:
         inner = self._new("comprehension", scope)
-        self.waiting.append((node.generators[0].iter, scope))
-        for number, generator in enumerate(node.generators):
-            self._each([generator.target, *generator.ifs, *([generator.iter] if number else [])], inner)
+        first = node.generators[0]
+        self._each([first.iter], scope)
+        self._each([first.target, *first.ifs, *node.generators[1:]], inner)
         self._each([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from grader.source.definitions import dotted_name
 from grader.source.dependencies import Statement, text_of
-from grader.source.mentions import HIDDEN, TEXT_RUN, Reading, is_modules
+from grader.source.mentions import HIDDEN, TEXT_RUN, Reading
 from grader.source.scopes import IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
@@ -45,6 +45,11 @@ _WATCHED = CLOSED_NAMES | FINDING
 _IN_TEXT = CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | FINDING | TEXT_RUN | {"getattr", "modules", "sys"}
 _CALLED_ONLY = TEXT_RUN | {"getattr"}
 _OF_SYS = frozenset({"modules", "_getframe", "_current_frames", "*"})  # to be written as sys.name
+_SYS_ITSELF = {  # looked up by a text
+    "sys": "a second name for sys",
+    "sys.__dict__": "sys.__dict__",
+    f"sys.{HIDDEN}": "something of sys by a name put together at run time",
+}
 _FIRST_IN_PLACE = frozenset("getattr hasattr len list sorted set tuple iter frozenset enumerate".split())
 _LOOKING = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find objects, if they change none
 
@@ -84,56 +89,45 @@ class NotebookReading(Reading):
 
     def _closed(self, statement: Statement, node: ast.AST, in_place: set[int]) -> str:
         """What a node mentions that is closed, '' for nothing. in_place: nodes that are used where they stand."""
-        for name in _names(node):
-            if name in _WATCHED:
-                return name
+        if name := next((name for name in _names(node) if name in _WATCHED), ""):
+            return name
         if isinstance(node, IMPORTS):
             return _closed_import(node)
-        if isinstance(node, ast.Attribute):
-            called, origin = self.resolve(statement, node)
-            of_torch = called.partition(".")[0] == "torch" or (node.attr == "_C" and origin == "value")
-            if (node.attr in CLOSED_TORCH and of_torch) or called == "sys.__dict__":
-                return called.lstrip("?.")
-            if node.attr in ("sys", "_sys"):
-                return f"….{node.attr}"
-            if id(node) not in in_place and called in ("sys.modules", *(f"builtins.{one}" for one in _CALLED_ONLY)):
-                return called
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in in_place:
-            if self.resolve(statement, node) == ("sys", "library"):
-                return "sys, handed on under another name"
-            if node.id in _CALLED_ONLY and self._is_builtin(statement, node):
-                return f"{node.id}, handed on under another name"
-            if node.id in CLOSED_TORCH and self.plain_name(statement, node.id)[0].startswith("torch."):
-                return f"torch.{node.id}"
-        elif isinstance(node, (ast.Call, ast.Subscript)):
-            return self._closed_look_up(statement, node)
-        return ""
+        if isinstance(node, (ast.Attribute, ast.Name)) and id(node) not in in_place:
+            handed_on, origin = self.resolve(statement, node)
+            if (handed_on, origin) == ("sys.modules", "library"):
+                return handed_on
+            if (handed_on, origin) == ("sys", "library") or self._is_builtin(statement, node, _CALLED_ONLY):
+                return f"{handed_on}, handed on under another name"
+        if isinstance(node, ast.Attribute) and node.attr in ("sys", "_sys"):
+            return f"….{node.attr}"
+        called, origin = self.named(statement, node)
+        closed = _closed_module(called) if origin == "library" or called.startswith("torch.") else ""
+        if isinstance(node, ast.Attribute) and node.attr not in CLOSED_TORCH:
+            closed = ""  # of torch.jit.trace it is torch.jit that is told
+        return closed or _SYS_ITSELF.get(called) or self._closed_text(statement, node)
 
-    def _closed_look_up(self, statement: Statement, node: ast.Call | ast.Subscript) -> str:
-        called, origin = self.look_up(statement, node)
-        if called == "sys":
-            return "a second name for sys"
-        if called == f"sys.{HIDDEN}":
-            return "something of sys by a name put together at run time"
-        if origin == "library" and (closed := _closed_module(called)):
-            return closed
-        if isinstance(node, ast.Subscript):
-            return _replaced(node.slice) if is_modules(node.value) and not isinstance(node.ctx, ast.Load) else ""
-        function = self.function(statement, node)
-        text = text_of(node.args[0]) if node.args else None
-        if dotted_name(node.func) == "sys.modules.pop" and node.args:
+    def _closed_text(self, statement: Statement, node: ast.AST) -> str:
+        """What is closed of a text: one that is run, that names parts of torch to get, or a module to replace."""
+        if isinstance(node, ast.Subscript) and dotted_name(node.value) == "sys.modules":
+            return _replaced(node.slice) if not isinstance(node.ctx, ast.Load) else ""
+        if not isinstance(node, ast.Call) or not node.args:
+            return ""
+        if dotted_name(node.func) == "sys.modules.pop":
             return _replaced(node.args[0])
-        if function == "attrgetter" and CLOSED_TORCH & set((text or "").split(".")):
+        text, function = text_of(node.args[0]) or "", self.function(statement, node)
+        if function == "attrgetter" and CLOSED_TORCH & set(text.split(".")):
             return f"torch.{text}"
-        if function in TEXT_RUN - {"__import__"} and self._is_builtin(statement, node.func) and node.args:
-            words = re.findall(r"\w+", unicodedata.normalize("NFKC", text or ""))
+        if self._is_builtin(statement, node.func, TEXT_RUN - {"__import__"}):
+            words = re.findall(r"\w+", unicodedata.normalize("NFKC", text))
             return next((f"{function} of `{word}`" for word in words if word in _IN_TEXT), "" if text else function)
         return ""
 
-    def _is_builtin(self, statement: Statement, node: ast.AST) -> bool:
+    def _is_builtin(self, statement: Statement, node: ast.AST, functions: frozenset[str]) -> bool:
         if isinstance(node, ast.Name):
-            return node.id in statement.outside and not self.dependencies.last(node.id)
-        return self.resolve(statement, node)[0].startswith("builtins.")
+            return node.id in functions and node.id in statement.outside and not self.dependencies.last(node.id)
+        owner, _, name = self.resolve(statement, node)[0].rpartition(".")
+        return owner == "builtins" and name in functions
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -159,14 +153,14 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _closed_import(node: ast.Import | ast.ImportFrom) -> str:
     """What an import brings that is refused."""
+    start = f"{node.module or ''}." if isinstance(node, ast.ImportFrom) else ""
     for alias in node.names:
-        module = node.module or "" if isinstance(node, ast.ImportFrom) else None
-        if closed := _closed_module(alias.name if module is None else f"{module}.{alias.name}"):
+        if closed := _closed_module(start + alias.name):
             return closed
-        if module is None and alias.name == "sys" and alias.asname not in (None, "sys"):
+        if start and (alias.name in ("sys", "_sys") or (start == "sys." and alias.name in _OF_SYS)):
+            return f"from {start[:-1]} import {alias.name}"
+        if not start and alias.name == "sys" and alias.asname not in (None, "sys"):
             return f"import sys as {alias.asname}"
-        if module is not None and (alias.name in ("sys", "_sys") or (module == "sys" and alias.name in _OF_SYS)):
-            return f"from {module} import {alias.name}"
     return ""
 
 
@@ -195,3 +189,5 @@ def _in_place(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.comparators  # `"google.colab" in sys.modules` fetches nothing
     elif isinstance(node, (ast.For, ast.comprehension)):
         yield node.iter
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node

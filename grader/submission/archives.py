@@ -13,7 +13,8 @@ import lzma
 import stat
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import IO, Any, NamedTuple
 
@@ -38,6 +39,17 @@ class Quota(NamedTuple):
     one_file: int
 
 
+@contextmanager
+def _as_unreadable(sentence: Callable[[str], str]) -> Iterator[None]:
+    """The parsers raise whatever a stranger's bytes lead them to. sentence: what is then said, of the error's words."""
+    try:
+        yield
+    except (Unreadable, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        raise Unreadable(sentence(printable(str(error)) or type(error).__name__), "") from None
+
+
 class Archive:
     """An open archive. Raises: Unreadable, and MemoryError or RecursionError, whatever the file holds.
 
@@ -52,28 +64,18 @@ class Archive:
         self._streams: list[Callable[[], IO[bytes]]] = []  # parallel to entries
         self._quota = quota
         self._count = self._names = self._bytes = 0
-        try:
+        with _as_unreadable(lambda why: f"is damaged ({why})" if self.entries or self.refused else NO_ARCHIVE):
             self._list(open(path, "rb"))
-        except (Unreadable, MemoryError, RecursionError):
-            raise
-        except Exception as error:  # the parsers raise whatever a stranger's bytes lead them to
-            seen = self.entries or self.refused
-            raise Unreadable(f"is damaged ({_words(error)})" if seen else NO_ARCHIVE, "") from None
 
     def copy(self, at: int, into: str) -> int:
         """Writes the file of an entry. Returns its size. Raises as the class does."""
         size, most = 0, self._quota.one_file
-        try:
-            with self._streams[at]() as stream, open(into, "wb") as file:
-                while chunk := stream.read(_CHUNK):
-                    size += len(chunk)
-                    if size > most:
-                        raise Unreadable(f"larger than {most >> 20} MB", "")
-                    file.write(chunk)
-        except (Unreadable, MemoryError, RecursionError):
-            raise
-        except Exception as error:
-            raise Unreadable(f"damaged: {_words(error)}", "") from None
+        with _as_unreadable("damaged: {}".format), self._streams[at]() as stream, open(into, "wb") as file:
+            while chunk := stream.read(_CHUNK):
+                size += len(chunk)
+                if size > most:
+                    raise Unreadable(f"larger than {most >> 20} MB", "")
+                file.write(chunk)
         return size
 
     def _list(self, file: IO[bytes]) -> None:
@@ -194,7 +196,3 @@ def _decoded(about: zipfile.ZipInfo) -> str:
         return about.filename.encode("cp437").decode("utf-8")
     except UnicodeError:
         return about.filename
-
-
-def _words(error: Exception) -> str:
-    return printable(str(error)) or type(error).__name__

@@ -123,11 +123,7 @@ def _cells(content: Any) -> list[tuple[int, dict[str, Any]]] | None:
 
 def _exercises_without_code(content: Any) -> list[str]:
     """A sentence for each exercise's cell that has become Markdown or plain text, as a key pressed by mistake makes it."""
-    others = [
-        _cell(number, cell)
-        for number, cell in _cells(content) or ()
-        if cell.get("cell_type") != "code" and course_metadata(cell)
-    ]
+    others = [_cell(number, cell) for number, cell in _cells(content) or () if cell.get("cell_type") != "code"]
     return [
         f"Cell {cell.number}, that of {cell.exercise}, is no code cell any more and is not run: make it one again (Esc, then Y)."
         for cell in others

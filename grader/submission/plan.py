@@ -161,9 +161,10 @@ class _Overlay:
         self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
         self.defined_names = cache(defined_names)  # parsing is what takes time
         self.cells: list[RunCell] = []
-        self.meant: dict[str, list[int]] = {}  # positions of the cells that are meant for an exercise
+        self.meant: dict[
+            str, tuple[int, str]
+        ] = {}  # by exercise, the last cell for it, and the file that its `%run` names
         self.magics: dict[str, NotebookCell] = {}  # by exercise, a cell below whose first line nothing is run here
-        self.files_run: dict[int, str] = {}  # by the positions of cells, the file that a `%run` in them names
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
 
@@ -236,8 +237,7 @@ class _Overlay:
             self.magics[cell.exercise] = cell
         if text.strip():
             if cell.role == "exercise":
-                self.meant.setdefault(cell.exercise, []).append(len(self.cells))
-                self.files_run[len(self.cells)] = file_run(cell.text)
+                self.meant[cell.exercise] = len(self.cells), file_run(cell.text)
             label = f"cell {cell.number}"
             self.cells.append(RunCell(label, text, True, cell.requires, label))
 
@@ -297,8 +297,8 @@ class _Overlay:
         defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
         for name in (*self.pristine.exercises, *self._helpers()):
             defining = [at for at, names in enumerate(defined) if name in names]
-            if name in self.pristine.exercises and (positions := defining or self.meant.get(name)):
-                owners[name] = positions[-1]
+            if name in self.pristine.exercises and (places := defining[-1:] or self.meant.get(name)):
+                owners[name] = places[0]
             if len(defining) > 1:
                 *others, last = (self.cells[at].label.removeprefix("cell ") for at in defining)
                 which = f"{', '.join(others[-20:])} and {last}"
@@ -329,18 +329,18 @@ class _Overlay:
 
     def _absent(self, name: str) -> str:
         if name in self.meant:
-            place = self.meant[name][-1]
-            label, file = self.cells[place].label, printable(self.files_run[place])
+            at, file = self.meant[name]
+            label = self.cells[at].label
             if file:
                 copy_it = "Grading reads the notebook alone: copy the code of that file into the cell."
-                return f"{name} is missing: {label} runs `{file}`. {copy_it}"
+                return f"{name} is missing: {label} runs `{printable(file)}`. {copy_it}"
             return f"{name} is missing: {label} should define it and does not."
         if name in self.magics:
             cell = self.magics[name]
             magic = printable(cell.text.split()[0])
             return f"{name} is missing: cell {cell.number} begins with `{magic}`, below which nothing is defined that lasts."
-        at = self.pristine.by_exercise.get(name)
-        lines = self.pristine.cells[at].text.splitlines() if at is not None else []
+        place = self.pristine.by_exercise.get(name)
+        lines = self.pristine.cells[place].text.splitlines() if place is not None else []
         begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
         return (
             f"{name} is missing: no cell of {printable(self.notebook.file)} defines it"

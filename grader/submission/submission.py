@@ -109,15 +109,14 @@ class Submission:
         """A sentence for each lesson of which a lesson's notebook has most answers, too, and of which nothing else was handed in."""
         if file is None or file.notebook is None:
             return []
-        own, notes = file.notebook.defines - _pristine(self.course, lesson).given_names, []
-        for other in set(self.course.lessons()) - self.chosen.keys():
-            answers = [name for name in self.course.exercises[other] if name in own]
-            if len(answers) > max(1, len(self.course.exercises[other]) // 2):
-                listed = ", ".join(answers)
-                notes.append(
-                    f"{file.place} has answers of lesson {other}, too, which count in a notebook of its own: {listed}."
-                )
-        return sorted(notes)
+        own, exercises = file.notebook.defines - _pristine(self.course, lesson).given_names, self.course.exercises
+        others = set(self.course.lessons()) - self.chosen.keys()
+        answers = {other: [name for name in exercises[other] if name in own] for other in others}
+        return [
+            f"{file.place} has answers of lesson {other}, too, which count in a notebook of its own: {', '.join(names)}."
+            for other, names in sorted(answers.items())
+            if len(names) > max(1, len(exercises[other]) // 2)
+        ]
 
     def _trouble(self, lesson: str) -> _File:
         """What stands for a lesson whose notebook is absent or cannot be read."""
