@@ -27,10 +27,14 @@ def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = 
 
     names: the notebook's, where the variables go.
     """
-    title, words, code = _prepare(target, verdict, names)
-    if not code:
-        return sentence(words, title)
-    shell, these, outcome = ipython(), "These lines run", ""
+    if why := refusal(target, verdict):
+        return sentence(why)
+    call = _failed_call(target, verdict, names)
+    title, words = f"The last check of {target.name} failed here: {call.case.title}", call.variables()
+    if not call.is_all_of_the_check(target.obj):
+        more = f"This check does more than call `{target.name}` with these inputs, so no single call can show it."
+        return sentence(f"{words}\n\n{more}", title)
+    shell, these, outcome, code = ipython(), "These lines run", "", "\n".join(call.lines())
     if at_once:
         these, outcome = "These lines, which work in any cell, run", f"\n\n{_outcome(code, names)}"
     elif shell is not None:
@@ -40,33 +44,28 @@ def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = 
     return sentence(f"{words}\n\n{these} {lines}{outcome}", title)
 
 
-def can_replay(target: Target, verdict: Any) -> bool:
-    """Whether there is a failed input to replay."""
-    return not verdict.passed and bool(verdict.case) and not target.is_answer
-
-
-def _prepare(target: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:
-    """Sets the variables. Returns: a title, what was set, and the lines that use it; '' for lines: the text says why there are none."""
-    name = target.name
+def refusal(target: Target, verdict: Any) -> str:
+    """Why there is no failed input to replay; '' where there is one."""
     if verdict.passed:
-        return "", f"The last check of {name} passed, so there is no failed input to replay.", ""
+        return f"The last check of {target.name} passed, so there is no failed input to replay."
     if target.is_answer:
-        return "", f"{name} is an answer and takes no input, so there is nothing to replay.", ""
+        return f"{target.name} is an answer and takes no input, so there is nothing to replay."
     if not verdict.case:
-        ended = f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}"
-        return "", ended, ""
-    exercise = kernel_course().exercise(name)
+        return (
+            f"Nothing can be replayed: the check of {target.name} ended before anything was tried. {verdict.headline}"
+        )
+    return ""
+
+
+def _failed_call(target: Target, verdict: Any, names: dict[str, Any]) -> _Call:
+    """The call that failed, with its variables set."""
+    exercise = kernel_course().exercise(target.name)
     baseline = baseline_of(exercise, SEED)
     at = next(i for i, case in enumerate(baseline.cases) if case.key == verdict.case)
-    call = _Call(exercise, baseline.cases[at], names)
-    roles = [table.role for table in verdict.tables]
+    call, roles = _Call(exercise, baseline.cases[at], names), [table.role for table in verdict.tables]
     if "expected" in roles:  # it was told already
         call.compare_with(baseline.expected[at].parts, "difference" in roles)
-    title = f"The last check of {name} failed here: {call.case.title}"
-    if not call.is_all_of_the_check(target.obj):
-        more = f"This check does more than call `{name}` with these inputs, so no single call can show it."
-        return title, f"{call.variables()}\n\n{more}", ""
-    return title, call.variables(), "\n".join(call.lines())
+    return call
 
 
 def _outcome(code: str, names: dict[str, Any]) -> str:

@@ -118,12 +118,9 @@ def _before_reset(words: list[str]) -> str:
 
     if words[:1] != ["reset"] or not any(word.startswith("--con") for word in words):
         return ""
-    lessons = set()
+    course, arguments, lessons = kernel_course(), importlib.import_module("grader.cli.arguments"), set()
     for word in words[1:]:
         with contextlib.suppress(InputError):
-            exercise = word in kernel_course().exercise_names()
-            read = (
-                kernel_course().lesson_of if exercise else importlib.import_module("grader.cli.arguments").lesson_name
-            )
-            lessons.add(read(word))
+            exercise = word in course.exercise_names()
+            lessons.add(course.lesson_of(word) if exercise else arguments.lesson_name(word))
     return next(filter(None, map(save_advice, sorted(lessons))), "")
