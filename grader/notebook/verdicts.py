@@ -194,7 +194,8 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     if absent:  # it came to an end without that
         return replace(verdict, details=(*verdict.details, *absent))
     others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
-    failing = [name for name in names if name in others and _fails(Target(name, names[name], target.namespace))]
+    called = [Target(name, obj, target.namespace) for name, obj in names.items() if name in others]
+    failing = [each.name for each in called if (last(each) or _judge(each)).status in FAILING]
     if failing and _passes_with_references(target, failing):
         first = wording.blame_callee(target.name, failing[0], f"check({failing[0]})")
         return replace(verdict, headline=f"{first} {verdict.headline}")
@@ -205,10 +206,6 @@ def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
     """Whether an exercise would pass if what it calls under these names was the course's own."""
     with _replace_globals(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
         return bool(_judge(target).passed)
-
-
-def _fails(target: Target) -> bool:
-    return (last(target) or _judge(target)).status in FAILING
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------
