@@ -50,7 +50,7 @@ def _lesson(what: str) -> str:
 
 def run_progress(options: argparse.Namespace) -> int:
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room_client.status(room_client.current(record.path.with_name(ROOM_FILE)))
+    in_a_room = room_client.status(record.path.with_name(ROOM_FILE))
     print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
     return PASSED
 

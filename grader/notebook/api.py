@@ -93,7 +93,7 @@ def progress() -> Display:
     record = _record()
     table = overview.table(record)
     room = _room()
-    notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
+    notes = (*record.take_notes(), *(room.status() if room else ()))
     return overview.display(table, notes, verdicts.current_lesson())
 
 

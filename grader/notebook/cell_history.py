@@ -122,7 +122,7 @@ class CellHistory:
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
             why = why or self._ends(statement, names.now - bound, namespace)
-            if _is_payoff(statement):
+            if isinstance(statement, ast.If) and called_name(statement.test) == "passed":  # a payoff
                 absences.update(dict.fromkeys(names.binds, f"{ELSEWHERE} it."))
             elif why:
                 absences.update(dict.fromkeys(names.binds, why))
@@ -200,8 +200,3 @@ def _edited(text: str, cell_id: str) -> dict[str, Absence]:
         name: Absence(f"{why} Write a version of yours in a cell of its own.", course[name], edited=True)
         for name in changed
     }
-
-
-def _is_payoff(statement: ast.stmt) -> bool:
-    """True for `if passed(…):`, which grading leaves out."""
-    return isinstance(statement, ast.If) and called_name(statement.test) == "passed"

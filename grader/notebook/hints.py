@@ -172,10 +172,8 @@ def _operations(tree: ast.AST) -> set[str]:
 
 def _without_docstrings(code: str) -> str:
     """The lines of code without what the task has said already."""
-    tree, lines = parse(code), code.splitlines()
-    docstrings: set[int] = set()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) and len(node.body) > 1:
-            first = node.body[0]
-            docstrings.update(range(first.lineno - 1, first.end_lineno or first.lineno))
-    return "\n".join(line for at, line in enumerate(lines) if at not in docstrings)
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, definitions) and len(node.body) > 1]
+    docstrings = [node.body[0] for node in nodes if ast.get_docstring(node)]
+    left_out = {number for one in docstrings for number in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    return "\n".join(line for number, line in enumerate(code.splitlines(), 1) if number not in left_out)

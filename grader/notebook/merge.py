@@ -29,7 +29,7 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     answers: defaultdict[str, list[Cell]] = defaultdict(list)
     added: defaultdict[str | None, list[Cell]] = defaultdict(list)
     last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
-    outputs: dict[str, Cell] = {}
+    outputs: dict[str, dict[str, Any]] = {}  # what a cell of `ours` has shown when it ran
     changed: list[str] = []
     marked = any(_about(cell, "text") for cell in theirs)  # by a course that notes what each cell was
     for cell in theirs:
@@ -44,7 +44,8 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
         elif (same := _counterpart(cell, ours, by_id)) is not None or not is_own:
             if same is not None:
                 last = same["id"]
-                outputs[same["id"]] = cell
+                ran = cell["cell_type"] == same["cell_type"] == "code" and text_of(cell) == text_of(same)
+                outputs[same["id"]] = {key: cell[key] for key in ("outputs", "execution_count")} if ran else {}
             if _is_changed(cell, same, marked) and (mine := _as_own(cell, same)) is not None:
                 added[last].append(mine)
                 changed.append(_beginning(mine))
@@ -54,7 +55,7 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     for cell in ours:
         work = answers[_about(cell, "exercise")] if _role(cell) == "exercise" else []
         laid = [{**each, "id": cell["id"], "metadata": {**each["metadata"], **cell["metadata"]}} for each in work]
-        merged += laid or [_with_outputs(cell, outputs.get(cell["id"]))]
+        merged += laid or [{**cell, **outputs.get(cell["id"], {})}]
         merged += added[cell["id"]]
     return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(changed)
 
@@ -146,12 +147,6 @@ def _beginning(cell: Cell) -> str:
     words = (line.strip(" #*>-") for line in text_of(cell).splitlines())
     line = next(filter(None, words), text_of(cell).strip())
     return f"“{line[:40]}…”" if len(line) > 40 else f"“{line}”"
-
-
-def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
-    if theirs is None or cell["cell_type"] != "code" or text_of(theirs) != text_of(cell):
-        return cell
-    return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
 
 
 def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[Cell]:

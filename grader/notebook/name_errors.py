@@ -6,6 +6,7 @@ import ast
 import linecache
 import re
 from collections.abc import Mapping
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
@@ -19,9 +20,7 @@ ABOVE = "the menu Run › Run All Above Selected Cell runs every cell above this
 _ID = re.compile(r"[A-Za-z]{2,3}\d{1,3}")  # of a mistake
 
 
-def sentence(
-    error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any], history: CellHistory
-) -> str | None:
+def sentence(error: NameError, trace: TracebackType, namespace: Mapping[str, Any], history: CellHistory) -> str | None:
     """What to do about a name that is not known, in Markdown; None where no call of the course's own is at fault.
 
     error, trace: what a cell raised; namespace: the notebook's names.
@@ -54,15 +53,14 @@ def sentence(
     return f"`{name}` is not known in this kernel: run the cell that defines it; {ABOVE}."
 
 
-def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any]) -> str | None:
+def _call(error: NameError, trace: TracebackType, namespace: Mapping[str, Any]) -> str | None:
     """The course's own name, such as 'check', in whose call a cell names what is not known; None for all else."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_globals is not namespace or trace.tb_frame.f_code.co_name != "<module>":
+    *_, (frame, line) = walk_tb(trace)
+    if frame.f_globals is not namespace or frame.f_code.co_name != "<module>":
         return None
     if error.name in OFFERED and error.name not in ROOM:
         return error.name
-    line, tree = trace.tb_lineno, parse("".join(linecache.getlines(trace.tb_frame.f_code.co_filename)))
+    tree = parse("".join(linecache.getlines(frame.f_code.co_filename)))
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
             names = [node.func, *node.args, *(keyword.value for keyword in node.keywords)]

@@ -39,14 +39,12 @@ def code_files(obj: Any) -> list[str]:
 
 
 def names_in(code: CodeType, *opnames: str) -> Iterator[str]:
-    """What these steps of code and of the functions inside it name, by default the globals that they read; each function's once, in
-    its order."""
+    """What these steps of code, and of the functions inside it, name, in the code's order; by default the globals that they read."""
     opnames = opnames or ("LOAD_GLOBAL", "LOAD_NAME")
-    pending = [code]
-    while pending:
-        code = pending.pop()
-        yield from dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname in opnames)
-        pending += [constant for constant in reversed(code.co_consts) if isinstance(constant, CodeType)]
+    yield from dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname in opnames)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant, *opnames)
 
 
 def names_read(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:

@@ -129,8 +129,15 @@ class Record:
 
     @contextlib.contextmanager
     def _edit(self, section: str, name: str) -> Iterator[dict[str, Any]]:
-        """An entry to change; the record is written at the end, and lives in memory from then on where it cannot be."""
-        with self._lock():
+        """An entry to change; the record is written at the end, and lives in memory from then on where it cannot be.
+
+        Other kernels are kept out meanwhile; a file system without locks does without.
+        """
+        with contextlib.ExitStack() as lock:
+            if self._memory is None:
+                with contextlib.suppress(OSError):
+                    make_folder(self.path.parent)
+                    lock_file(lock.enter_context((self.path.parent / "progress.lock").open("ab")), wait=True)
             data = self._read()
             data[section] = _dict_at(data, section)
             data[section][name] = _dict_at(data[section], name)
@@ -142,17 +149,6 @@ class Record:
                 write_atomically(self.path, json.dumps(data, indent=1, ensure_ascii=True))
             except OSError as error:
                 self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror or error})")
-
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Keeps other kernels out while one reads, changes and writes; a file system without locks does without."""
-        with contextlib.ExitStack() as stack:
-            if self._memory is None:
-                with contextlib.suppress(OSError):
-                    make_folder(self.path.parent)
-                    file = stack.enter_context((self.path.parent / "progress.lock").open("ab"))
-                    lock_file(file, wait=True)
-            yield
 
     def _read(self) -> dict[str, Any]:
         """The record; a file that cannot be read as one is set aside and a new record begins."""

@@ -9,7 +9,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from grader.course.spec import SEED, Case, Exercise
+from grader.course.spec import SEED
 from grader.judging.baseline import baseline_of
 from grader.notebook.cell_history import describe_failure
 from grader.notebook.display import Display, ipython, sentence
@@ -27,10 +27,14 @@ def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = 
 
     names: the notebook's, where the variables go.
     """
-    title, words, code = _prepare(target, verdict, names)
-    if not code:
-        return sentence(words, title)
-    shell, these, outcome = ipython(), "These lines run", ""
+    if why := refusal(target, verdict):
+        return sentence(why)
+    call = _FailedCall(target, verdict, names)
+    title, words = f"The last check of {target.name} failed here: {call.case.title}", call.variables()
+    if not call.is_all_of_the_check(target.obj):
+        more = f"This check does more than call `{target.name}` with these inputs, so no single call can show it."
+        return sentence(f"{words}\n\n{more}", title)
+    shell, these, outcome, code = ipython(), "These lines run", "", "\n".join(call.lines())
     if at_once:
         these, outcome = "These lines, which work in any cell, run", f"\n\n{_outcome(code, names)}"
     elif shell is not None:
@@ -40,33 +44,17 @@ def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = 
     return sentence(f"{words}\n\n{these} {lines}{outcome}", title)
 
 
-def can_replay(target: Target, verdict: Any) -> bool:
-    """Whether there is a failed input to replay."""
-    return not verdict.passed and bool(verdict.case) and not target.is_answer
-
-
-def _prepare(target: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:
-    """Sets the variables. Returns: a title, what was set, and the lines that use it; '' for lines: the text says why there are none."""
-    name = target.name
+def refusal(target: Target, verdict: Any) -> str:
+    """Why there is no failed input to replay; '' where there is one."""
     if verdict.passed:
-        return "", f"The last check of {name} passed, so there is no failed input to replay.", ""
+        return f"The last check of {target.name} passed, so there is no failed input to replay."
     if target.is_answer:
-        return "", f"{name} is an answer and takes no input, so there is nothing to replay.", ""
+        return f"{target.name} is an answer and takes no input, so there is nothing to replay."
     if not verdict.case:
-        ended = f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}"
-        return "", ended, ""
-    exercise = kernel_course().exercise(name)
-    baseline = baseline_of(exercise, SEED)
-    at = next(i for i, case in enumerate(baseline.cases) if case.key == verdict.case)
-    call = _Call(exercise, baseline.cases[at], names)
-    roles = [table.role for table in verdict.tables]
-    if "expected" in roles:  # it was told already
-        call.compare_with(baseline.expected[at].parts, "difference" in roles)
-    title = f"The last check of {name} failed here: {call.case.title}"
-    if not call.is_all_of_the_check(target.obj):
-        more = f"This check does more than call `{name}` with these inputs, so no single call can show it."
-        return title, f"{call.variables()}\n\n{more}", ""
-    return title, call.variables(), "\n".join(call.lines())
+        return (
+            f"Nothing can be replayed: the check of {target.name} ended before anything was tried. {verdict.headline}"
+        )
+    return ""
 
 
 def _outcome(code: str, names: dict[str, Any]) -> str:
@@ -84,17 +72,23 @@ def _outcome(code: str, names: dict[str, Any]) -> str:
     return f"They gave:\n\n```text\n{clean(output.getvalue() + value)}\n```"
 
 
-class _Call:
-    """The variables of one case, and the lines that use them."""
+class _FailedCall:
+    """The variables of the case that failed, which are set at once, and the lines that use them."""
 
-    def __init__(self, exercise: Exercise, case: Case, names: dict[str, Any]) -> None:
-        self._exercise, self.case, self._names = exercise, case, names
+    def __init__(self, target: Target, verdict: Any, names: dict[str, Any]) -> None:
+        self._exercise, self._names = kernel_course().exercise(target.name), names
+        baseline, exercise = baseline_of(self._exercise, SEED), self._exercise
+        at = next(i for i, case in enumerate(baseline.cases) if case.key == verdict.case)
+        self.case = case = baseline.cases[at]
         self._is_module = "init" in case.options and exercise.kind == "class"
         self._is_direct = case.probe == "call" and exercise.kind == "function"
         self._variables: list[str] = []
         self._last = "got"
         self._args = [self._set(name, value) for name, value in zip(case.names, case.args)]
         self._kwargs = {name: self._set(name, value) for name, value in case.kwargs.items()}
+        roles = [table.role for table in verdict.tables]
+        if "expected" in roles:  # it was told already
+            self._compare_with(baseline.expected[at].parts, "difference" in roles)
 
     def is_all_of_the_check(self, obj: Any) -> bool:
         """Whether a plain call is what the check does: of another probe, where the inputs are the object's own parameters."""
@@ -107,7 +101,7 @@ class _Call:
             return False
         return list(signature.parameters)[: len(self.case.names)] == list(self.case.names)
 
-    def compare_with(self, parts: Mapping[str, Part], same_shape: bool) -> None:
+    def _compare_with(self, parts: Mapping[str, Part], same_shape: bool) -> None:
         """Sets what is expected, where it is one array of numbers. same_shape: of what came and what was expected."""
         part = parts.get(self._exercise.result_names[0])
         if part is None or not self._is_direct or len(self._exercise.result_names) > 1:

@@ -54,9 +54,13 @@ def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
     what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
     """
-    lesson = kernel_course().lesson_of(name)
-    if not Path(f"{lesson}.ipynb").is_file():
-        return _insert_below(name, lesson)
+    lesson, shell = kernel_course().lesson_of(name), ipython()
+    if not Path(f"{lesson}.ipynb").is_file():  # then the stub comes as a new cell
+        stub = workspace.stub(name)
+        if shell is not None:
+            shell.set_next_input(stub, replace=False)
+        advice = "so nothing was changed. Replace your cell by the exercise's original:"
+        return sentence(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
     try:
         if code is not None and (advice := save_advice(lesson)):
             return sentence(advice, f"{name} was not changed")
@@ -87,15 +91,6 @@ def save_advice(lesson: str) -> str:
         f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
         "and unsaved work would be lost."
     )
-
-
-def _insert_below(name: str, lesson: str) -> Display:
-    """Where the notebook's file is not at hand, the stub comes as a new cell."""
-    stub, shell = workspace.stub(name), ipython()
-    if shell is not None:
-        shell.set_next_input(stub, replace=False)
-    advice = "so nothing was changed. Replace your cell by the exercise's original:"
-    return sentence(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
 def question(name: str, record: Record) -> Display:

@@ -99,8 +99,8 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
 @shown
 def leave() -> Display:
     """Leaves the room: nothing more is sent."""
-    mine = current()
-    if mine is None or not mine.active:
+    mine = active()
+    if mine is None:
         return sentence("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _state.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
@@ -135,7 +135,7 @@ def send(verdict: Any) -> tuple[str, ...]:
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
         if of_this_code and not _state.sender.refused:
             _put(mine, message.event_of(verdict, now()))
-        return problems or _once(f"on {mine.token}", *status(mine))
+        return problems or _once(f"on {mine.token}", *status())
     except Exception:  # a room must never stand between a learner and their check
         return ()
 
@@ -143,14 +143,15 @@ def send(verdict: Any) -> tuple[str, ...]:
 def send_prediction(prediction: str, option: str) -> None:
     """Sends what was chosen of a prediction, such as '01_three_tokens.2', to the room where the learner is in one."""
     with suppress(Exception):  # as in send
-        mine = current()
-        if mine is not None and mine.active and not _state.sender.refused:
+        mine = active()
+        if mine is not None and not _state.sender.refused:
             _put(mine, Event(now(), prediction=prediction, option=option))
 
 
-def status(mine: Membership | None) -> tuple[str, ...]:
-    """The sentence that says that the learner is in a room; none where they are in none."""
-    if mine is None or not mine.active:
+def status(file: Path | None = None) -> tuple[str, ...]:
+    """The sentence that says that the learner is in a room; none where they are in none. file: as in current()."""
+    mine = active(file)
+    if mine is None:
         return ()
     return (f"You are in the room at {mine.address} as {mine.name}: each check sends {SENT}. leave() ends it.",)
 
@@ -167,13 +168,19 @@ def current(file: Path | None = None) -> Membership | None:
     return mine if mine.address.startswith(("http://", "https://")) else None
 
 
+def active(file: Path | None = None) -> Membership | None:
+    """The learner's membership where they are in a room now. file: as in current()."""
+    mine = current(file)
+    return mine if mine is not None and mine.active else None
+
+
 def membership_file() -> Path:
     return default_path().with_name(ROOM_FILE)
 
 
 def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
-    mine = current()
-    if mine is None or not mine.active:
+    mine = active()
+    if mine is None:
         return sentence(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
     if _state.sender.refused:
@@ -190,18 +197,13 @@ def _put(mine: Membership, event: Event) -> bool:
     if sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
         sender.close()
         file = membership_file()
-        sender = _state.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
+        is_member = lambda: getattr(active(file), "token", "") == mine.token  # they may have left in another notebook
+        sender = _state.sender = Sender(mine.address, mine.token, is_member)
     try:
         sender.put(event)
     except RuntimeError:
         return False
     return True
-
-
-def _is_member(file: Path, token: str) -> bool:
-    """Whether the learner is still in: they may have left in another notebook."""
-    mine = current(file)
-    return mine is not None and mine.active and mine.token == token
 
 
 def _problems(mine: Membership) -> tuple[str, ...]:

@@ -61,10 +61,12 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
     """Shows a sentence where a call of the course's own is at fault, else the traceback as it always is."""
     from grader.notebook import name_errors
     from grader.notebook.display import sentence
+    from grader.notebook.kernel_course import kernel_course
     from grader.notebook.verdicts import history
 
-    try:
-        advice = None if _is_foreign(shell) else name_errors.sentence(error, trace, shell.user_ns, history)
+    try:  # a notebook of somebody else's, in the environment of the course, is none of ours
+        ours = shell.attention_course or any(Path(f"{name}.ipynb").is_file() for name in kernel_course().exercises)
+        advice = name_errors.sentence(error, trace, shell.user_ns, history) if ours else None
     except Exception:  # nothing of ours stands between a learner and their traceback
         advice = None
     if advice is None:
@@ -74,13 +76,6 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
 
     shell._last_traceback = [advice]  # what the kernel answers; it would be that of an earlier cell
     display(sentence(advice))
-
-
-def _is_foreign(shell: Any) -> bool:
-    """Whether this is a notebook of somebody else's, in the environment of the course."""
-    from grader.notebook.kernel_course import kernel_course
-
-    return not shell.attention_course and not any(Path(f"{name}.ipynb").is_file() for name in kernel_course().exercises)
 
 
 def _grader(line: str) -> None:
@@ -118,12 +113,9 @@ def _before_reset(words: list[str]) -> str:
 
     if words[:1] != ["reset"] or not any(word.startswith("--con") for word in words):
         return ""
-    lessons = set()
+    course, arguments, lessons = kernel_course(), importlib.import_module("grader.cli.arguments"), set()
     for word in words[1:]:
         with contextlib.suppress(InputError):
-            exercise = word in kernel_course().exercise_names()
-            read = (
-                kernel_course().lesson_of if exercise else importlib.import_module("grader.cli.arguments").lesson_name
-            )
-            lessons.add(read(word))
+            exercise = word in course.exercise_names()
+            lessons.add(course.lesson_of(word) if exercise else arguments.lesson_name(word))
     return next(filter(None, map(save_advice, sorted(lessons))), "")

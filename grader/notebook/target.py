@@ -75,13 +75,15 @@ def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> T
     """
     if target is MISSING:
         raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
-    main = sys.modules.get("__main__")
+    names, main = kernel_course().exercise_names(), sys.modules.get("__main__")
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
-        name = _exercise_name(target)
-        return Target(name, namespace.get(name, MISSING) if answer is MISSING else answer, namespace)
+        if target not in names:
+            _refuse_other_handout(target)
+            raise InputError(f"No exercise is called {target[:80]!r}. {_nearest(target)}")
+        return Target(target, namespace.get(target, MISSING) if answer is MISSING else answer, namespace)
     try:
-        name = _name_of(target, namespace, caller)
+        name = _name_of(target, names, namespace, caller)
     except InputError:
         raise
     except Exception as error:  # an object may raise from anything that it is asked
@@ -89,15 +91,7 @@ def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> T
     return Target(name, target if answer is MISSING else answer, namespace)
 
 
-def _exercise_name(name: str) -> str:
-    if name in kernel_course().exercise_names():
-        return name
-    _refuse_other_handout(name)
-    raise InputError(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
-
-
-def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
-    names = kernel_course().exercise_names()
+def _name_of(obj: Any, names: tuple[str, ...], namespace: Mapping[str, Any], caller: str) -> str:
     own = own_name(obj)
     if own in names and callable(obj):
         return own

@@ -92,7 +92,7 @@ class DisplayWithButtons(Display):
             return
         if not verdict.passed:
             yield self._hint_label(), f"Shows the next hint for {name}", self._next_hint
-        if replaying.can_replay(target, verdict):
+        if not replaying.refusal(target, verdict):
             purpose = f"Runs your {name} on the input for which the check failed"
             yield "Replay", purpose, lambda: replaying.replay(target, verdict, ipython().user_ns, at_once=True)
         if verdict.mistakes:

@@ -127,33 +127,31 @@ def _judge(target: Target) -> Any:
     except KeyboardInterrupt as stop:
         return _interrupted(target, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
-        lacks = explain_error(error)
-        if lacks:
+        headline = f"The check itself failed, which says nothing about {name}."
+        details: tuple[str, ...] = (f"{type(error).__name__}: {str(error)[:300]}",)
+        next_step = "Restart the kernel and run the notebook again; if that does not help, report it with these lines."
+        if lacks := explain_error(error):
+            headline, details = f"{name} cannot be judged here. {lacks}", ()
             next_step = "Once that is done, restart the kernel and run the notebook again."
-            return Verdict(name, "could_not_grade", f"{name} cannot be judged here. {lacks}", next_step=next_step)
-        return Verdict(
-            name,
-            "could_not_grade",
-            f"The check itself failed, which says nothing about {name}.",
-            details=(f"{type(error).__name__}: {str(error)[:300]}",),
-            next_step="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
-        )
+        return Verdict(name, "could_not_grade", headline, details=details, next_step=next_step)
 
 
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
     name, problem = target.name, None
     if target.obj is MISSING:
-        message = f"{name} is not defined in this notebook yet: run the cell that defines it."
-        problem = Failure("missing", message=message)
+        problem = Failure(
+            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
+        )
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
-    elif exercise.process == "own" and target.sources is not None:
-        from grader.notebook import own_process
-
-        return own_process.candidate(name, target.sources)
     elif exercise.process == "own":
-        message = f"The text of {name} is not known here: write it into a cell, and run that."
-        problem = Failure("missing", message=message)
+        if target.sources is not None:
+            from grader.notebook import own_process
+
+            return own_process.candidate(name, target.sources)
+        problem = Failure(
+            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
+        )
     return contextlib.nullcontext(LiveObject(name, target.obj, problem, target.sources))
 
 
@@ -196,7 +194,8 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     if absent:  # it came to an end without that
         return replace(verdict, details=(*verdict.details, *absent))
     others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
-    failing = [name for name in names if name in others and _fails(Target(name, names[name], target.namespace))]
+    called = [Target(name, obj, target.namespace) for name, obj in names.items() if name in others]
+    failing = [each.name for each in called if (last(each) or _judge(each)).status in FAILING]
     if failing and _passes_with_references(target, failing):
         first = wording.blame_callee(target.name, failing[0], f"check({failing[0]})")
         return replace(verdict, headline=f"{first} {verdict.headline}")
@@ -207,10 +206,6 @@ def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
     """Whether an exercise would pass if what it calls under these names was the course's own."""
     with _replace_globals(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
         return bool(_judge(target).passed)
-
-
-def _fails(target: Target) -> bool:
-    return (last(target) or _judge(target)).status in FAILING
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------

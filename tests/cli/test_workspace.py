@@ -306,6 +306,12 @@ def test_update_keeps_the_outputs_of_cells_that_stay_the_same(place, monkeypatch
     assert cell(now, demo["id"])["outputs"] == said
 
 
+def test_a_cell_of_the_course_that_became_prose_is_code_again():
+    ours = [{**added("a = 1", "x"), "metadata": {"grader": {"role": "demo"}}}]
+    prose = {key: ours[0][key] for key in ("id", "metadata", "source")} | {"cell_type": "markdown"}
+    assert merge([prose], ours)[0] == ours
+
+
 def test_an_updated_notebook_is_a_valid_one(place, monkeypatch):
     write(place, solved())
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
