@@ -119,14 +119,14 @@ def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, A
     changes = scheme.differences(old, settings, [key for key in settings if key != SET_BY])
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
-        advice = ["Set these as they were to continue, or name another folder to start a new run."]
-        if not set(refused) - {"course", "isolation"}:  # no options
-            advice = ["Continue it as it was begun, or name another folder to start a new run."]
-        elif not rescore and set(refused) <= set(scheme.KEYS):
-            advice.append(
-                "To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
+        options = set(refused) - {"course", "isolation"}
+        advice = "Set these as they were to continue" if options else "Continue it as it was begun"
+        advice += ", or name another folder to start a new run."
+        if not rescore and set(refused) <= set(scheme.KEYS):
+            advice += (
+                " To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
-        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
+        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {advice}")
     return changes
 
 
