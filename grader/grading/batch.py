@@ -290,10 +290,5 @@ def _unread(packed: PackedSubmission, settings: Settings) -> Submission:
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    return Report(
-        tuple(result.report for result in results),
-        settings.seed,
-        isolation=held,
-        course=settings.course.title,
-        own_seeds=settings.seed_per_learner,
-    )
+    reports, course, own = tuple(result.report for result in results), settings.course.title, settings.seed_per_learner
+    return Report(reports, settings.seed, isolation=held, course=course, own_seeds=own)

@@ -205,7 +205,9 @@ def choose_lessons(
     kept: those of the run that goes on, whatever came since.
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files))
+    counts = Counter[str]()
+    for one in learners:
+        counts.update({lesson_of(course, file.place[-1], file.data or b"") for file in pack(one).files} - {""})
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
         had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
@@ -226,10 +228,6 @@ def choose_lessons(
             f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(learners)} handed in."
         )
     return list(taken), sentences
-
-
-def _lessons(course: Course, files: Sequence[PackedFile]) -> set[str]:
-    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b""))}
 
 
 def lesson_of(course: Course, file: str, data: bytes) -> str:

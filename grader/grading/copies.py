@@ -35,17 +35,16 @@ def add_copies(
         for file in pack(one).files:
             if file.data and lesson_of(course, file.place[-1], file.data) in begun:
                 owners.setdefault(sha256(file.data).digest(), {}).setdefault(who, "/".join(file.place))
-    shared: dict[tuple[int, str], list[str]] = {}  # by a learner and who has the same files: these
+    shared: list[dict[str, list[str]]] = [{} for _ in reports]  # of each learner, by who has the same files: these
     names = [aliases.get(report.name, report.name) for report in reports]
     for places in owners.values():
         originals = {collected[who].paths.get(place, "") or str(who) for who, place in places.items()}
         for who, place in places.items() if len(originals) > 1 else ():
             others = join_names([names[other] for other in places if other != who])
-            shared.setdefault((who, others), []).append(printable(place))
-    sentences: dict[int, list[str]] = {}
-    for (who, others), files in shared.items():
-        sentence = f"The same file, byte for byte, as {others} handed in: {join_names(files)}."
-        sentences.setdefault(who, []).append(sentence)
-    return tuple(
-        replace(report, attention=(*sentences.get(who, ()), *report.attention)) for who, report in enumerate(reports)
-    )
+            shared[who].setdefault(others, []).append(printable(place))
+    submissions = []
+    for report, mine in zip(reports, shared, strict=True):
+        pairs = mine.items()
+        same = [f"The same file, byte for byte, as {them} handed in: {join_names(files)}." for them, files in pairs]
+        submissions.append(replace(report, attention=(*same, *report.attention)))
+    return tuple(submissions)

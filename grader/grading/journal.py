@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -71,21 +71,20 @@ class JournalContents:
     length: int = 0
 
 
-class Journal(AbstractContextManager["Journal"]):
+class Journal(ExitStack):
     """A journal that is open for writing; a context manager. Only one process at a time has it open.
 
-    results, dropped: what it held when it was opened, see JournalContents.
+    rescore: whether the marking scheme of `settings` replaces the journal's. results, dropped: what it held when it was opened, see
+    JournalContents. Raises: InputError where it belongs to other settings, to no journal at all, or to another process at this
+    moment; OSError where the file can't be written.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], rescore: bool = False) -> None:
-        """Opens or begins it. rescore: whether the marking scheme of `settings` replaces the journal's.
-
-        Raises: InputError where it belongs to other settings, to no journal at all, or to another process at this moment;
-        OSError where the file can't be written."""
+        super().__init__()
         self.path = path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
-        self._file: BinaryIO = open(path, "a+b")
-        try:
+        with ExitStack() as stack:
+            self._file: BinaryIO = stack.enter_context(open(path, "a+b"))
             if not lock_file(self._file):  # two runs in one folder would lose each other's results
                 raise InputError(
                     f"another run is writing to {path.parent}; wait until it ends, or name another folder."
@@ -102,9 +101,7 @@ class Journal(AbstractContextManager["Journal"]):
                 if changed:
                     keys = [key for key in (*changed, SET_BY) if key in settings]
                     self.add(_line({"rescored": {key: settings[key] for key in keys}}))
-        except BaseException:
-            self._file.close()
-            raise
+            self.push(stack.pop_all())
 
     def add(self, line: bytes) -> None:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
@@ -116,26 +113,20 @@ class Journal(AbstractContextManager["Journal"]):
         """Notes that the reports were written, of these results."""
         self.add(_line({"finished": list(keys)}))
 
-    def close(self) -> None:
-        self._file.close()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
     changes = scheme.differences(old, settings, [key for key in settings if key != SET_BY])
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
-        advice = ["Set these as they were to continue, or name another folder to start a new run."]
-        if not set(refused) - {"course", "isolation"}:  # no options
-            advice = ["Continue it as it was begun, or name another folder to start a new run."]
-        elif not rescore and set(refused) <= set(scheme.KEYS):
-            advice.append(
-                "To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
+        options = set(refused) - {"course", "isolation"}
+        advice = "Set these as they were to continue" if options else "Continue it as it was begun"
+        advice += ", or name another folder to start a new run."
+        if not rescore and set(refused) <= set(scheme.KEYS):
+            advice += (
+                " To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
-        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
+        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {advice}")
     return changes
 
 

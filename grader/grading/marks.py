@@ -169,8 +169,8 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
-    idle, marked, submissions = dict(overrides), 0, []
-    for one, theirs in zip(report.submissions, unique_spellings(names), strict=True):
+    idle, marked, submissions, spellings = dict(overrides), 0, [], unique_spellings(names)
+    for one, theirs in zip(report.submissions, spellings, strict=True):
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
@@ -178,7 +178,7 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
     sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    here = {each for theirs in unique_spellings(names) for each in theirs}
+    here = {each for theirs in spellings for each in theirs}
     lost: dict[str, list[str]] = {}
     for (who, name), (line, _) in idle.items():  # without the learner's name, which may be told to nobody
         why = "the exercise is not graded here" if who in here else "there is no such learner here"

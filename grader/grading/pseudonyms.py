@@ -66,12 +66,5 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
         by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.hand_marks.items()}
         return replace(lesson, notes=tuple(map(without, lesson.notes)), hand_marks=by_hand)
 
-    attention = tuple(map(without, one.attention))
-    return replace(
-        one,
-        name=alias,
-        path=alias,
-        message=without(one.message),
-        lessons=tuple(map(of, one.lessons)),
-        attention=attention,
-    )
+    lessons, attention = tuple(map(of, one.lessons)), tuple(map(without, one.attention))
+    return replace(one, name=alias, path=alias, message=without(one.message), lessons=lessons, attention=attention)

@@ -74,10 +74,9 @@ def _flag(key: str) -> str:
 
 
 def _content(key: str, value: Any) -> Any:
-    """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
+    """What of a setting can change a mark or a file: the roster's learners by key and, at '', its points, wherever its file lies."""
     if key == "roster" and value:
-        people = {one["key"]: one["values"] for one in value["people"]}
-        return {"possible": value["possible"], "people": people}
+        return {"": value["possible"]} | {one["key"]: one["values"] for one in value["people"]}
     return value
 
 
@@ -86,9 +85,7 @@ def _changed(key: str, was: Any, now: Any) -> str:
         return "another course, or another version of this one"
     if key in ("weights", "roster", "extensions") and was and now:
         theirs, mine = (_content(key, value) for value in (was, now))
-        if key == "roster":
-            theirs, mine = theirs["people"], mine["people"]
-        others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
+        others = sorted(name for name in theirs.keys() | mine.keys() if name and theirs.get(name) != mine.get(name))
         return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
     return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
 

@@ -26,14 +26,14 @@ class Platform:
     names: patterns of a name in its download, with the groups `name` and `id`, where there are such `late`, `order` (of several
     attempts the later has the larger) and `rest` (the file as the learner called it). files_only: whether no folder is called so.
     id_field: what `id` is in the roster. name_field: what `name` is; 'joined': without spaces and signs.
-    advice: what to do with such names instead of grading them.
+    reason: why what is called so is not graded as it is.
     """
 
     name: str
     gradebook: Mapping[str, str]
     names: Sequence[re.Pattern[str]]
     id_field: str
-    advice: str
+    reason: str
     name_field: str = "name"
     files_only: bool = False
 
@@ -59,16 +59,14 @@ CANVAS = Platform(
     files_only=True,
     id_field="canvas",
     name_field="joined",
-    advice="Each file is one notebook, not one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
-    "a folder for each learner; name that one",
+    reason="Each file is one notebook, not one learner",
 )
 MOODLE = Platform(
     "Moodle",
     gradebook={"Username": "login", "Email address": "email", "ID number": "number"},
     names=[re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL)],
     id_field="participant",  # within the assignment, not the user's
-    advice="The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
-    "them into a folder for each learner; name that one",
+    reason="The number belongs to the submission, not to the learner",
 )
 WORKSHEET = "grade can be changed"  # a heading of Moodle's grading worksheet alone
 _GERMAN = {  # Moodle writes headings in the language of whoever downloads
@@ -117,7 +115,10 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
         }
         if len(set(submissions.values())) >= least:
             count, example = pluralize(len(submissions), "name"), printable(next(iter(submissions)))
-            return f"holds {count} as {platform.name} gives them, such as {example}. {platform.advice}, {AGAIN}"
+            return (
+                f"holds {count} as {platform.name} gives them, such as {example}. {platform.reason}: `grader collect FOLDER "
+                f"--to collected --roster ROSTER` sorts them into a folder for each learner; name that one, {AGAIN}"
+            )
     return ""
 
 

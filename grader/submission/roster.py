@@ -68,8 +68,7 @@ class Roster:
         """The only learner who has this; None where none or several have.
 
         field: one of FIELDS, of which 'name' is in any order of its parts; 'key': the folder's name, but for case and spaces;
-        'joined': the name without spaces and signs, as
-        Canvas writes it ('lovelaceada').
+        'joined': the name without spaces and signs, as Canvas writes it ('lovelaceada').
         """
         value = fold_name(_bare(value) if field == "joined" else value)
         people = self._index.get((field, value), ())
@@ -133,12 +132,8 @@ def read_roster(path: Path, by: str = "") -> Roster:
         )
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
-    notes = (
-        (f"{path}: no {heading[at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",)
-        if blank
-        else ()
-    )
-    return Roster(str(path), tuple(people), heading[at], notes, possible, tuple(heading))
+    left_out = f"{path}: no {heading[at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out."
+    return Roster(str(path), tuple(people), heading[at], (left_out,) * bool(blank), possible, tuple(heading))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -128,9 +129,8 @@ def _others(contents: Contents, files: Sequence[SubmittedFile], why: str) -> tup
 
 def _by_name(platform: Platform, contents: Contents, level: int) -> list[SubmittedFile]:
     files = []
-    here = [member for member in contents.members if len(member.parts) > level]
-    if platform.files_only:
-        here = [member for member in here if len(member.parts) == level + 1]
+    deepest = level + 1 if platform.files_only else math.inf
+    here = [member for member in contents.members if level < len(member.parts) <= deepest]
     for member in here:
         if match := platform.match(member.parts[level]):
             groups, name, id = match.groupdict(), match["name"], match["id"]
@@ -173,14 +173,11 @@ def _submitters(block: str) -> tuple[LearnerId, ...]:
     match = _SUBMITTERS.search(block)
     if not match:
         return ()
-    indent, people = len(match[1]), []
-    for line in match[2].splitlines():
-        if line[indent] == "-":
-            people.append({"email": "", "sid": "", "name": ""})
-        if key := re.fullmatch(r":(name|sid|email): ?(.*)", line[indent + 2 :]):
-            people[-1][key[1]] = _scalar(key[2].strip())
     learners = []
-    for email, sid, name in map(dict.values, people):
+    for person in re.split(rf"^{match[1]}-", match[2], flags=re.MULTILINE)[1:]:
+        known = re.findall(rf"^(?: |{match[1]}  ):(name|sid|email): ?(.*)$", person, re.MULTILINE)
+        values = {key: _scalar(text.strip()) for key, text in known}
+        email, sid, name = (values.get(key, "") for key in ("email", "sid", "name"))
         pairs = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
         ids, hints = (tuple(pair for pair in some if pair[1]) for some in pairs)
         learners.append(LearnerId(email or sid or name, ids, hints))
