@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 from grader.course.course import open_course
@@ -31,18 +31,27 @@ class Live:
             yield from (observe(self.obj, case) for case in cases)
 
 
+def _compiled(text: str) -> CodeType:
+    filename = f"<test cell {next(_numbers)}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return compile(text, filename, "exec")
+
+
+_compiled_once = cache(_compiled)  # a lesson's given cells run before each of its hundreds of answers
+
+
 def from_cells(exercise_name: str, *texts: str) -> Live:
     """Runs learner cells over the lesson's given cells and takes what they define."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     given = [cell.text for cell in open_course().cells(open_course().lesson_of(exercise_name)) if cell.role == "given"]
     sources = Sources(tuple(texts), open_course().given_names)
-    for text in (*given, *texts):
-        filename = f"<test cell {next(_numbers)}>"
-        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-        try:
-            exec(compile(text, filename, "exec"), namespace)
-        except BaseException as error:
-            return Live(exercise_name, None, sources, failure_from(error))
+    try:
+        for text in given:
+            exec(_compiled_once(text), namespace)
+        for text in texts:
+            exec(_compiled(text), namespace)
+    except BaseException as error:
+        return Live(exercise_name, None, sources, failure_from(error))
     if exercise_name not in namespace:
         return Live(exercise_name, None, sources, Failure("missing"))
     return Live(exercise_name, namespace[exercise_name], sources)
