@@ -36,7 +36,22 @@ def inputs(case: Case) -> tuple[Table, ...]:
     return cut(_inputs(case))
 
 
+def of_property(group: Sequence[Compared], name: str) -> tuple[Table, ...]:
+    """The part that a property speaks of, or the two runs that it compares."""
+    return (runs(group[0], group[1], name) if len(group) == 2 else ()) or tables(group[-1], name)
+
+
 def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
+    """What may be shown of _tables(): an answer's expected numbers, or how far off these are, would be the answer; and where many results
+    are right, the reference's is one of them."""
+    is_answer, compares = one.exercise.kind == "answer", one.exercise.compare is not None
+    roles = (
+        ("actual",) if is_answer else ("input", "actual") if compares else ("input", "expected", "actual", "difference")
+    )
+    return tuple(table for table in _tables(one, name) if table.role in roles)
+
+
+def _tables(one: Compared, name: str) -> tuple[Table, ...]:
     """The inputs, and of one part what was expected, what came back, and the difference; one within the tolerance is shown as 0.
 
     name: the part; where none of that name was expected, the first that differs. Where both numbers of a difference within the tolerance

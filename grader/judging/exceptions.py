@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 
+from grader.course.spec import Case, Exercise
+from grader.source.definitions import defined_names
 from grader.source.slips import Slip
+from grader.util.words import ELSEWHERE
 from grader.worker.values import Failure
 
 _NO_PRODUCT = r"matmul: Input operand|shapes .* not aligned|mat1 and mat2 shapes|size mismatch, got|batch2 tensor"
@@ -259,6 +264,26 @@ def unknown_name(failure: Failure) -> str:
     """The name that is not defined; '' where it is something else that failed."""
     match = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
     return match[1] if match else ""
+
+
+def ungraded_name(exercise: Exercise, case: Case, failure: Failure) -> str:
+    """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
+    name = unknown_name(failure)
+    if not name or name not in _ungraded_names(exercise):
+        return ""
+    near = get_close_matches(name, case.names, 1, 0.7)
+    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
+    return f"{another} {ELSEWHERE} it."
+
+
+@cache
+def _ungraded_names(exercise: Exercise) -> frozenset[str]:
+    """The names that only the demonstrations and payoffs of an exercise's lesson define."""
+    names: dict[bool, set[str]] = {False: set(), True: set()}
+    for cell in exercise.course.cells(exercise.lesson):
+        if cell.role != "prose":
+            names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
+    return frozenset(names[True] - names[False])
 
 
 def raised_by(slip: Slip, failure: Failure) -> bool:
