@@ -217,10 +217,9 @@ class _Judgement:
                 return verdict
         if findings:
             i, finding = findings[0]
-            one, is_count = self.compared[i], finding.kind == "count"
-            return self._fail(
-                i, finding, (), evidence.inputs(one.case) if is_count else evidence.tables(one, finding.part)
-            )
+            one = self.compared[i]
+            tables = evidence.inputs(one.case) if finding.kind == "count" else evidence.tables(one, finding.part)
+            return self._fail(i, finding, (), tables)
         if stopped is not None:
             return self._judge_stop(stopped)
         titles = [self.cases[i].title for i in positions]
