@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from grader.judging.verdict import Cut, Table
 
 SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
 HAIR = float(np.finfo(np.float64).tiny)  # a difference within the tolerance that can be seen, written ~0
+TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
+NEAR = 10  # the first slice is shown in which something differs by a tenth of the largest difference or more
 MAX_WHOLE = 1_000  # numbers of an array that is kept whole
 
 
@@ -19,21 +22,40 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables of a verdict, those with more than MAX_WHOLE numbers cut to the part that is shown."""
     if all(table.array.size <= MAX_WHOLE for table in tables):
         return tuple(tables)
-    by_role = {table.role: table.array for table in tables}
-    at = place(by_role.get("expected"), by_role.get("actual"), by_role.get("difference"))
-    shape = None if at is None else by_role["expected"].shape
-    places = ((table, (table.mark, table.shape) if table.mark else (at, shape)) for table in tables)
-    return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, *place) for table, place in places)
+    at, shape = place_of(tables)
+    return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, at, shape) for table in tables)
+
+
+def place_of(tables: Sequence[Table]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Where expected and actual differ most, in the whole arrays, and the shape of these; None, None where nothing differs."""
+    by_role = {table.role: table for table in tables}
+    expected, actual, difference = (by_role.get(role) for role in ("expected", "actual", "difference"))
+    if expected is None or actual is None or expected.shape != actual.shape:
+        return None, None
+    near = 1 if is_whole(expected.shape) else NEAR
+    at = place(expected.array, actual.array, None if difference is None else difference.array, near)
+    if at is None:
+        return None, None
+    if expected.cut is not None:
+        within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
+        at = (*expected.cut.at, *within[2 - min(len(expected.shape), 2) :])
+    return at, expected.shape
+
+
+def is_whole(shape: tuple[int, ...]) -> bool:
+    """Whether all slices of an array of more than two axes are shown."""
+    return 1 < math.prod(shape[:-2]) <= SLICES and math.prod(shape) <= TINY and max(shape[-2:]) <= SIDE
 
 
 def place(
-    expected: np.ndarray | None, actual: np.ndarray | None, difference: np.ndarray | None = None
+    expected: np.ndarray, actual: np.ndarray, difference: np.ndarray | None = None, near: int = NEAR
 ) -> tuple[int, ...] | None:
     """The index of the largest difference within the first slice that comes near it; None where nothing differs.
 
-    difference: as a verdict shows it; what is within the tolerance there counts as equal.
+    difference: as a verdict shows it; what is within the tolerance there counts as equal. near: how much
+    smaller than the largest one it may be.
     """
-    if expected is None or actual is None or expected.shape != actual.shape or expected.size == 0:
+    if expected.shape != actual.shape or expected.size == 0:
         return None
     gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
     if difference is not None and difference.shape == gap.shape:
@@ -43,7 +65,7 @@ def place(
     lead: tuple[int, ...] = ()
     if gap.ndim > 2:
         largest = gap.max(axis=(-2, -1))
-        first = int(np.argmax(largest >= largest.max() / 10))
+        first = int(np.argmax(largest >= largest.max() / near))
         lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
         gap = gap[lead]
     return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
@@ -54,8 +76,9 @@ def window(
 ) -> tuple[tuple[int, ...], tuple[int, int]]:
     """Which slice of an array with entries is shown, and from which row and column on: around `at`, or at its beginning.
 
-    at: the place of the largest difference; shape: of the arrays that it is a place of.
+    at: the place of the largest difference, but for a table with its own; shape: of the arrays that it is a place of.
     """
+    at, shape = (table.mark, table.shape) if table.mark else (at, shape)
     lead = table.array.shape[:-2]
     index = (0,) * len(lead)
     if at is not None and shape is not None and len(shape) == len(table.array.shape):
