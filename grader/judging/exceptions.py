@@ -251,15 +251,6 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
 }
 
 
-def _advice(error: _Error) -> str:
-    for pattern, advice in _ADVICE.items():
-        if error.says(pattern):
-            for also, sentence in ({_ALWAYS: advice} if isinstance(advice, str) else advice).items():
-                if also(error) if callable(also) else error.line_has(also):
-                    return sentence
-    return ""
-
-
 def unknown_name(failure: Failure) -> str:
     """The name that is not defined; '' where it is something else that failed."""
     match = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
@@ -321,4 +312,12 @@ def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
         return "Look for an array that is far larger than the inputs, or a list that keeps growing."
     if failure.kind not in ("exception", "call"):
         return ""
-    return another_meaning(failure, slips) or _advice(_Error(failure, slips))
+    if meaning := another_meaning(failure, slips):
+        return meaning
+    error = _Error(failure, slips)
+    for pattern, answer in _ADVICE.items():
+        if error.says(pattern):
+            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
+                if also(error) if callable(also) else error.line_has(also):
+                    return sentence
+    return ""

@@ -114,21 +114,22 @@ class _Judgement:
         with IMPORT_LOCK:
             self.baseline = baseline_of(self.exercise, self.seed)
             self.cases = self.baseline.cases
-        self._observe_all()
-        with IMPORT_LOCK:
-            return self._verdict_on_observations()
-
-    def _verdict_on_observations(self) -> Verdict:
-        """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
+        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
+            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
+            failure = self.compared[i].actual.failure
+            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
+                break
         digests = tuple(one.actual.digest for one in self.compared.values())
-        if not all(digests):
-            return self._judge_observations()
-        verdicts, key = self.baseline.verdicts, (self.slips, *digests)
-        if key not in verdicts:
-            if len(verdicts) >= MOST_VERDICTS:
-                del verdicts[next(iter(verdicts))]  # the oldest
-            verdicts[key] = self._judge_observations()
-        return verdicts[key]
+        with IMPORT_LOCK:
+            if not all(digests):
+                return self._judge_observations()
+            # Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else.
+            verdicts, key = self.baseline.verdicts, (self.slips, *digests)
+            if key not in verdicts:
+                if len(verdicts) >= MOST_VERDICTS:
+                    del verdicts[next(iter(verdicts))]  # the oldest
+                verdicts[key] = self._judge_observations()
+            return verdicts[key]
 
     @cached_property
     def slips(self) -> tuple[Slip, ...]:
@@ -150,13 +151,6 @@ class _Judgement:
         if verdict.status in ("passed", "not_started", "forbidden"):
             return verdict
         return replace(verdict, cases=(count_agreeing(self.exercise, observed), len(self.cases)))
-
-    def _observe_all(self) -> None:
-        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
-            failure = self.compared[i].actual.failure
-            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
-                return
 
     def _is_stub(self, failure: Failure) -> bool:
         """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
