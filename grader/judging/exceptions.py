@@ -79,9 +79,6 @@ class _Error:
     def calls_dot(self) -> bool:
         return any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in self.slips)
 
-    def has_single_number(self) -> bool:
-        return () in self.arrays.values()
-
     def picks_rows(self) -> bool:
         """Whether the only index is an array of whole numbers, other than into an identity matrix."""
         shapes = self.failure.shapes
@@ -172,7 +169,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
     ),
     r"^IndexError: tuple index out of range": {
-        _Error.has_single_number: _NO_AXES,
+        lambda error: () in error.arrays.values(): _NO_AXES,
         "shape": "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last.",
     },
     r"^IndexError: list assignment index": "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one.",

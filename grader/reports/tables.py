@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.judging.crop import HAIR, is_whole, largest, matrix_shape, part, place_of, window
+from grader.judging.evidence import HAIR, is_whole, largest, matrix_shape, part, place_of, window
 from grader.judging.verdict import Table
 
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
