@@ -12,21 +12,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import combinations, takewhile
 
+from grader.course.patches import Patch
 from grader.course.readings import IN_PART
 from grader.course.spec import Case
 from grader.judging import outcomes
-from grader.judging.compare import Compared, raises_as_asked
-from grader.judging.mistake_runs import Ids, Key, MistakeRuns
-from grader.judging.pairs import candidate_pairs
+from grader.judging.compare import Compared, numbers, raises_as_asked
+from grader.judging.mistake_runs import Ids, Key, MistakeRuns, breaks_contract, same_failure
 from grader.worker.observe import same_random_state
-from grader.worker.values import Observation
+from grader.worker.values import Observation, Part
 
 FEW = 2  # cheap cases, which leave few mistakes
 MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
 PAIR_RUNS, TORCH_PAIR_RUNS = 100, 36  # of pairs on cases; with torch a run takes many times as long
 SMALL = 1000  # numbers that go in: so many take as long as all else
+UNASKED = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 Observed = Mapping[int, Compared]  # by the case's position; cases may be missing
 
 
@@ -168,7 +169,7 @@ class Diagnosis(MistakeRuns):
         def may_be(key: Key) -> bool:
             return len(set(ids := self.ids(key))) == 2 and ids not in fitting and self.object(key) is not None
 
-        candidates = candidate_pairs(self, {i: observed[i].actual for i in self._telling(cheap)})
+        candidates = self._candidate_pairs({i: observed[i].actual for i in self._telling(cheap)})
         likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
         for key in self._fitting(likely, observed, at):
             fitting.append(self.ids(key))
@@ -200,6 +201,77 @@ class Diagnosis(MistakeRuns):
         if proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed):
             return None
         return at[-1]
+
+    # --- pairs: their members are chosen by what each shows alone ------------------------------------------------
+
+    def _candidate_pairs(self, failing: Mapping[int, Observation]) -> list[Key]:
+        """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
+
+        failing: what was observed in the cases by which members are chosen.
+        """
+        patches = [
+            n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
+        ]
+        members, pools = patches, []
+        for i, actual in failing.items():
+            members = [n for n in members if self._may_take_part(n, i, actual)]
+            pools += self._pools(members, i, actual)
+            if not all(pools):
+                return []
+        shows = {
+            n: {(i, what) for i, actual in failing.items() for what in self._explained(n, i, actual)} for n in members
+        }
+        changes = {n for n in members if any(self.show((n,), i).wrong for i in failing)}
+        pairs = [
+            pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
+        ]
+        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
+
+    def _pools(self, members: list[int], i: int, actual: Observation) -> list[set[int]]:
+        """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
+        fail a claim that holds for either, nor return something else than numbers where both return numbers."""
+        if breaks_contract(actual):
+            return [{n for n in members if breaks_contract(self.show((n,), i).actual)}]
+        pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
+        plain = [
+            name
+            for name, (right, theirs) in pairs.items()
+            if theirs is not None
+            and (right.role == "flag" or (theirs.kind == "none" and right.array is not None))
+            and not self.same_part(i, right, theirs)
+        ]
+        explained = {n: self._explained(n, i, actual) for n in members} if plain else {}
+        return [{n for n in members if name in explained[n]} for name in plain]
+
+    def _explained(self, number: int, i: int, actual: Observation) -> set[str]:
+        """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
+        alone = self.show((number,), i).actual
+        if alone.failure or actual.failure:
+            return {""} if same_failure(alone, actual) else set()
+        return {
+            name
+            for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
+            if self.same_part(i, mine, theirs) and not self.same_part(i, right, theirs)
+        }
+
+    def _may_take_part(self, number: int, i: int, actual: Observation) -> bool:
+        """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
+        alone = self.show((number,), i).actual
+        if not self.show((number,), i).wrong:
+            return True
+        if alone.failure or actual.failure:
+            return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
+        for right, mine, theirs in self._parts(i, alone, actual).values():
+            if self.same_part(i, right, theirs) and not self.same_part(i, right, mine):
+                return False
+            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
+                return False
+        return True
+
+    def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
+        """The parts that a mistake and the learner have of a case, by name, and those of the reference."""
+        right, mine, theirs = (one.parts for one in (self.expected[i], alone, actual))
+        return {name: (right.get(name, UNASKED), mine[name], theirs[name]) for name in mine if name in theirs}
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:

@@ -1,4 +1,7 @@
-"""The arrays that a verdict shows: what went in, and what its headline speaks of: both sides and their difference, or two runs."""
+"""The arrays that a verdict shows: what went in, and what its headline speaks of: both sides and their difference, or two runs.
+
+Large arrays are cut down to the part that is shown: a report holds no more.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from grader.course.spec import Case
-from grader.judging.compare import Compared, numbers, same_numbers
-from grader.judging.crop import HAIR, cut, place
-from grader.judging.verdict import Table
+from grader.judging.compare import Compared, gaps, numbers, same_numbers
+from grader.judging.verdict import Cut, Table
 from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
 MOST_SLICED = 48  # numbers of an input that is shown slice by slice
+SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
+HAIR = float(np.finfo(np.float64).tiny)  # a difference within the tolerance that can be seen, written ~0
+TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
+NEAR = 10  # the first slice is shown in which something differs by a tenth of the largest difference or more
+MAX_WHOLE = 1_000  # numbers of an array that is kept whole
 WRITTEN = 5e-5  # of a number: what its four digits show
 
 
@@ -36,7 +43,22 @@ def inputs(case: Case) -> tuple[Table, ...]:
     return cut(_inputs(case))
 
 
+def of_property(group: Sequence[Compared], name: str) -> tuple[Table, ...]:
+    """The part that a property speaks of, or the two runs that it compares."""
+    return (runs(group[0], group[1], name) if len(group) == 2 else ()) or tables(group[-1], name)
+
+
 def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
+    """What may be shown of _tables(): an answer's expected numbers, or how far off these are, would be the answer; and where many results
+    are right, the reference's is one of them."""
+    is_answer, compares = one.exercise.kind == "answer", one.exercise.compare is not None
+    roles = (
+        ("actual",) if is_answer else ("input", "actual") if compares else ("input", "expected", "actual", "difference")
+    )
+    return tuple(table for table in _tables(one, name) if table.role in roles)
+
+
+def _tables(one: Compared, name: str) -> tuple[Table, ...]:
     """The inputs, and of one part what was expected, what came back, and the difference; one within the tolerance is shown as 0.
 
     name: the part; where none of that name was expected, the first that differs. Where both numbers of a difference within the tolerance
@@ -136,3 +158,109 @@ def _inputs(case: Case) -> list[Table]:
     if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
         weights = {}
     return [Table(name, array, "input") for name, array in (*arrays(named_inputs(case)), *weights.items())]
+
+
+# --- which part is shown -------------------------------------------------------------------------
+
+
+def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables of a verdict, those with more than MAX_WHOLE numbers cut to the part that is shown."""
+    if all(table.array.size <= MAX_WHOLE for table in tables):
+        return tuple(tables)
+    at, shape = place_of(tables)
+    return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, at, shape) for table in tables)
+
+
+def place_of(tables: Sequence[Table]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Where expected and actual differ most, in the whole arrays, and the shape of these; None, None where nothing differs."""
+    by_role = {table.role: table for table in tables}
+    expected, actual, difference = (by_role.get(role) for role in ("expected", "actual", "difference"))
+    if expected is None or actual is None or expected.shape != actual.shape:
+        return None, None
+    near = 1 if is_whole(expected.shape) else NEAR
+    at = place(expected.array, actual.array, None if difference is None else difference.array, near)
+    if at is None:
+        return None, None
+    if expected.cut is not None:
+        within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
+        at = (*expected.cut.at, *within[2 - min(len(expected.shape), 2) :])
+    return at, expected.shape
+
+
+def is_whole(shape: tuple[int, ...]) -> bool:
+    """Whether all slices of an array of more than two axes are shown."""
+    return 1 < math.prod(shape[:-2]) <= SLICES and math.prod(shape) <= TINY and max(shape[-2:]) <= SIDE
+
+
+def place(
+    expected: np.ndarray, actual: np.ndarray, difference: np.ndarray | None = None, near: int = NEAR
+) -> tuple[int, ...] | None:
+    """The index of the largest difference within the first slice that comes near it; None where nothing differs.
+
+    difference: as a verdict shows it; what is within the tolerance there counts as equal. near: how much
+    smaller than the largest one it may be.
+    """
+    if expected.shape != actual.shape or expected.size == 0:
+        return None
+    gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
+    if difference is not None and difference.shape == gap.shape:
+        gap = np.where(np.abs(difference) <= HAIR, 0.0, gap)
+    if not gap.any():
+        return None
+    lead: tuple[int, ...] = ()
+    if gap.ndim > 2:
+        largest = gap.max(axis=(-2, -1))
+        first = int(np.argmax(largest >= largest.max() / near))
+        lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
+        gap = gap[lead]
+    return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
+
+
+def window(
+    table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None
+) -> tuple[tuple[int, ...], tuple[int, int]]:
+    """Which slice of an array with entries is shown, and from which row and column on: around `at`, or at its beginning.
+
+    at: the place of the largest difference, but for a table with its own; shape: of the arrays that it is a place of.
+    """
+    at, shape = (table.mark, table.shape) if table.mark else (at, shape)
+    lead = table.array.shape[:-2]
+    index = (0,) * len(lead)
+    if at is not None and shape is not None and len(shape) == len(table.array.shape):
+        axes = tuple(zip(lead, shape[:-2], at, strict=False))
+        if all(size in (1, most) for size, most, _ in axes):  # a mask for all heads, say
+            index = tuple(i if size == most else 0 for size, most, i in axes)
+    spot = (0, 0, *at)[-2:] if at is not None and (table.role != "input" or table.mark) else (0, 0)
+    rows, columns = matrix_shape(table.array.shape)
+    return tuple(index), (_start(rows, spot[0]), _start(columns, spot[1]))
+
+
+def part(array: np.ndarray, index: tuple[int, ...], first: tuple[int, int]) -> np.ndarray:
+    """What is shown, as rows and columns."""
+    matrix = array[index].reshape(matrix_shape(array.shape))
+    return matrix[first[0] : first[0] + SIDE, first[1] : first[1] + SIDE]
+
+
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of a slice; a vector is one row, a number one cell."""
+    return (1, 1) if not shape else (1, shape[0]) if len(shape) == 1 else (shape[-2], shape[-1])
+
+
+def largest(array: np.ndarray) -> float:
+    """The largest finite magnitude of an array, 0 for none."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return float(np.abs(finite).max(initial=0.0))
+
+
+def _cut(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> Table:
+    index, first = window(table, at, shape)
+    return replace(
+        table,
+        array=part(table.array, index, first).copy(),
+        cut=Cut(table.array.shape, index, first, largest(table.array)),
+    )
+
+
+def _start(size: int, spot: int) -> int:
+    """Where a window of SIDE begins that holds the spot: at 0 where it can."""
+    return 0 if spot < SIDE else min(spot - SIDE // 2, size - SIDE)

@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 
+from grader.course.spec import Case, Exercise
+from grader.source.definitions import defined_names
 from grader.source.slips import Slip
+from grader.util.words import ELSEWHERE
 from grader.worker.values import Failure
 
 _NO_PRODUCT = r"matmul: Input operand|shapes .* not aligned|mat1 and mat2 shapes|size mismatch, got|batch2 tensor"
@@ -73,9 +78,6 @@ class _Error:
 
     def calls_dot(self) -> bool:
         return any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in self.slips)
-
-    def has_single_number(self) -> bool:
-        return () in self.arrays.values()
 
     def picks_rows(self) -> bool:
         """Whether the only index is an array of whole numbers, other than into an identity matrix."""
@@ -167,7 +169,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
     ),
     r"^IndexError: tuple index out of range": {
-        _Error.has_single_number: _NO_AXES,
+        lambda error: () in error.arrays.values(): _NO_AXES,
         "shape": "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last.",
     },
     r"^IndexError: list assignment index": "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one.",
@@ -246,19 +248,30 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
 }
 
 
-def _advice(error: _Error) -> str:
-    for pattern, advice in _ADVICE.items():
-        if error.says(pattern):
-            for also, sentence in ({_ALWAYS: advice} if isinstance(advice, str) else advice).items():
-                if also(error) if callable(also) else error.line_has(also):
-                    return sentence
-    return ""
-
-
 def unknown_name(failure: Failure) -> str:
     """The name that is not defined; '' where it is something else that failed."""
     match = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
     return match[1] if match else ""
+
+
+def ungraded_name(exercise: Exercise, case: Case, failure: Failure) -> str:
+    """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
+    name = unknown_name(failure)
+    if not name or name not in _ungraded_names(exercise):
+        return ""
+    near = get_close_matches(name, case.names, 1, 0.7)
+    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
+    return f"{another} {ELSEWHERE} it."
+
+
+@cache
+def _ungraded_names(exercise: Exercise) -> frozenset[str]:
+    """The names that only the demonstrations and payoffs of an exercise's lesson define."""
+    names: dict[bool, set[str]] = {False: set(), True: set()}
+    for cell in exercise.course.cells(exercise.lesson):
+        if cell.role != "prose":
+            names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
+    return frozenset(names[True] - names[False])
 
 
 def raised_by(slip: Slip, failure: Failure) -> bool:
@@ -296,4 +309,12 @@ def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
         return "Look for an array that is far larger than the inputs, or a list that keeps growing."
     if failure.kind not in ("exception", "call"):
         return ""
-    return another_meaning(failure, slips) or _advice(_Error(failure, slips))
+    if meaning := another_meaning(failure, slips):
+        return meaning
+    error = _Error(failure, slips)
+    for pattern, answer in _ADVICE.items():
+        if error.says(pattern):
+            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
+                if also(error) if callable(also) else error.line_has(also):
+                    return sentence
+    return ""

@@ -10,30 +10,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from grader.course.course import IMPORT_LOCK
-from grader.course.spec import SEED, UNTRIED, Case, Exercise, Property
+from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
-from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
-from grader.judging.compare import (
-    NO_PART,
-    Compared,
-    Finding,
-    has_kind,
-    largest_relative_difference,
-    numbers,
-    raises_as_asked,
-)
+from grader.judging.compare import NO_PART, Compared, Finding, largest_difference, raises_as_asked
+from grader.judging.properties import count_agreeing, first_violation, undisputed
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
-from grader.source.definitions import defined_names
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation
 
@@ -123,49 +114,43 @@ class _Judgement:
         with IMPORT_LOCK:
             self.baseline = baseline_of(self.exercise, self.seed)
             self.cases = self.baseline.cases
-        self._observe_all()
-        with IMPORT_LOCK:
-            return self._verdict_on_observations()
-
-    def _verdict_on_observations(self) -> Verdict:
-        """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
+        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
+            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
+            failure = self.compared[i].actual.failure
+            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
+                break
         digests = tuple(one.actual.digest for one in self.compared.values())
-        if not all(digests):
-            return self._judge_observations()
-        verdicts, key = self.baseline.verdicts, (self._slips(), *digests)
-        if key not in verdicts:
-            if len(verdicts) >= MOST_VERDICTS:
-                del verdicts[next(iter(verdicts))]  # the oldest
-            verdicts[key] = self._judge_observations()
-        return verdicts[key]
+        with IMPORT_LOCK:
+            if not all(digests):
+                return self._judge_observations()
+            # Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else.
+            verdicts, key = self.baseline.verdicts, (self.slips, *digests)
+            if key not in verdicts:
+                if len(verdicts) >= MOST_VERDICTS:
+                    del verdicts[next(iter(verdicts))]  # the oldest
+                verdicts[key] = self._judge_observations()
+            return verdicts[key]
 
-    def _slips(self) -> tuple[Slip, ...]:
+    @cached_property
+    def slips(self) -> tuple[Slip, ...]:
         return self.sources.slips(self.exercise.name)
 
     def _judge_observations(self) -> Verdict:
         """The stages that look at what was observed."""
         observed = dict(self.compared)  # a stage may look at a part of it
-        verdict = _first(
-            self._check_started,
-            self._check_forbidden,
-            lambda: self._judge_stage("values"),
-            lambda: self._judge_stage("extremes"),
+        verdict = (
+            self._check_started()
+            or self._check_forbidden()
+            or self._judge_stage("values")
+            or self._judge_stage("extremes")
             # asked of right numbers alone: what drops tiles does less, too
-            lambda: self._check_operations(runtime_policy.missing_keys),
-            self._check_inputs,
+            or self._check_operations(runtime_policy.missing_keys)
+            or self._check_inputs()
+            or self._pass()
         )
-        if not verdict:
-            return self._pass()
-        credited = verdict.status not in ("not_started", "forbidden")
-        agreeing = count_agreeing(self.exercise, observed) if credited else 0
-        return replace(verdict, cases=(agreeing, len(self.cases))) if credited else verdict
-
-    def _observe_all(self) -> None:
-        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
-            failure = self.compared[i].actual.failure
-            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
-                return
+        if verdict.status in ("passed", "not_started", "forbidden"):
+            return verdict
+        return replace(verdict, cases=(count_agreeing(self.exercise, observed), len(self.cases)))
 
     def _is_stub(self, failure: Failure) -> bool:
         """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
@@ -174,7 +159,7 @@ class _Judgement:
 
     def _check_started(self) -> Verdict | None:
         failures = [one.actual.failure for one in self.compared.values() if _is_unwritten(one.actual.failure)]
-        for slip in self._slips() if failures else ():
+        for slip in self.slips if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
                 next_step = wording.next_step(self.exercise, "error")
@@ -194,9 +179,7 @@ class _Judgement:
         unwritten = next(i for i in self.compared if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.compared = written
-        stages = (partial(self._judge_stage, stage) for stage in ("values", "extremes"))
-        verdict = _first(self._check_forbidden, *stages)
-        if verdict:
+        if verdict := self._check_forbidden() or self._judge_stage("values") or self._judge_stage("extremes"):
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
         return self._fail(unwritten, finding)
 
@@ -223,18 +206,13 @@ class _Judgement:
         not_finite = [i for i, finding in findings if finding.stage == "finite"]
         if stage == "values":
             asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
-            verdict = _first(
-                lambda: self._check_operations(runtime_policy.missing_einsum) if asks else None,
-                lambda: self._check_properties(comparable, wrong, not_finite),
-            )
-            if verdict:
+            verdict = self._check_operations(runtime_policy.missing_einsum) if asks else None
+            if verdict := verdict or self._check_properties(comparable, wrong, not_finite):
                 return verdict
         if findings:
             i, finding = findings[0]
-            tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
-            if self.exercise.kind == "answer":
-                # The expected numbers, or how far off these are, would be the answer.
-                tables = _select_roles(tables, "actual")
+            one = self.compared[i]
+            tables = evidence.inputs(one.case) if finding.kind == "count" else evidence.tables(one, finding.part)
             return self._fail(i, finding, (), tables)
         if stopped is not None:
             return self._judge_stop(stopped)
@@ -265,60 +243,14 @@ class _Judgement:
         return self._fail(i, finding, details, evidence.inputs(case))
 
     def _check_properties(
-        self, positions: Sequence[int], wrong: int | None, not_finite: Sequence[int]
+        self, comparable: Sequence[int], wrong: int | None, not_finite: Sequence[int]
     ) -> Verdict | None:
-        """The first property that does not hold.
-
-        wrong: the first case of wrong numbers; what later ones show comes after it. not_finite: cases of NaN or infinite entries, which
-        are told as such; a property that they break is none that holds.
-        """
-        by_key = {self.cases[i].key: i for i in positions}
-        for rule in self.exercise.properties:
-            tried = False  # of what is half done some cases show nothing
-            for group in case_groups(rule, by_key):
-                sentence, part = find_violation(rule, [self.compared[i] for i in group])
-                tried = tried or sentence != UNTRIED
-                if sentence and (wrong is None or group[-1] <= wrong):
-                    finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
-                    return self._fail(group[-1], finding, (), self._property_tables(group, part))
-                if sentence:
-                    break
-            else:
-                if tried and not any(self._breaks(rule, i) for i in not_finite):
-                    self.verified.append(rule.title)
-        return None
-
-    def _breaks(self, rule: Property, i: int) -> bool:
-        """Whether a case that is wrong, or of NaN or infinite entries, speaks against a property, or is one of those that it compares."""
-        if rule.cases:
-            return self.cases[i].key in rule.cases
-        try:
-            return bool(find_violation(rule, [self.compared[i]])[0])
-        except Exception:  # not written for NaN, or for another shape
-            return True
-
-    def _undisputed(self, i: int, finding: Finding) -> tuple[str, ...]:
-        """What was verified, without what the case at fault speaks against: it held where it was tried, but the fault is shown right
-        beside it. A result of another shape has no property, nor has an exception."""
-        stopped = finding.kind == "failure" and self.cases[i].stage == "values"
-        if i not in self.compared or (self.compared[i].actual.failure is not None and not stopped):
-            return tuple(self.verified)
-        rules = [rule for rule in self.exercise.properties if rule.title in self.verified]
-        broken = {rule.title for rule in rules if stopped or finding.kind == "shape" or self._breaks(rule, i)}
-        broken |= {wording.FORM_AS_EXPECTED} if finding.stage in ("type", "shape", "dtype") else set()
-        return tuple(title for title in self.verified if title not in broken)
-
-    def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
-        """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
-        tables = evidence.tables(self.compared[i], name)
-        return tables if self.exercise.compare is None else _select_roles(tables, "input", "actual")
-
-    def _property_tables(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
-        """For a property: the part that it speaks of, or the two runs that it compares."""
-        if len(group) != 2:
-            return self._tables(group[-1], name)
-        first, second = (self.compared[i] for i in group)
-        return evidence.runs(first, second, name) or self._tables(group[1], name)
+        compared, unsure = ({i: self.compared[i] for i in those} for those in (comparable, not_finite))
+        verified, group, finding = first_violation(self.exercise, compared, wrong, unsure.values())
+        self.verified += verified
+        if finding is None:
+            return None
+        return self._fail(group[-1], finding, (), evidence.of_property([compared[i] for i in group], finding.part))
 
     def _check_inputs(self) -> Verdict | None:
         for i, one in self.compared.items():
@@ -337,27 +269,15 @@ class _Judgement:
             "passed",
             f"{self.exercise.name} passed.",
             verified=tuple(self.verified),
-            max_difference=None if self.exercise.compare else self._largest_difference(),
+            max_difference=None if self.exercise.compare else largest_difference(self.compared.values()),
             next_exercise=next_exercise,
             next_step="" if next_exercise else wording.LAST_EXERCISE,
             cases=(len(self.cases), len(self.cases)),
         )
 
-    def _largest_difference(self) -> float:
-        """Of all numbers of all cases from the reference's."""
-        expected, actual = [np.zeros(1)], [np.zeros(1)]
-        for one in self.compared.values():
-            for name, part in one.right.items() if one.case.raises is None else ():
-                right, theirs = part.array, numbers(one.theirs[name]).array
-                if right is not None and theirs is not None and right.shape == theirs.shape and not has_kind(part, "b"):
-                    expected.append(right.ravel())
-                    actual.append(theirs.ravel())
-        # Each array by itself would take ten times as long.
-        return largest_relative_difference(np.concatenate(expected), np.concatenate(actual))
-
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
-        case, failure, slips = self.cases[i], finding.failure, self._slips()
+        case, failure, slips = self.cases[i], finding.failure, self.slips
         observation = self.compared[i].actual if i in self.compared else Observation()
         mistakes = self.baseline.diagnosis.mistakes(self.compared)
         text_of = self.exercise.course.mistake_text
@@ -378,8 +298,7 @@ class _Judgement:
             elif nearest := self.baseline.diagnosis.nearest(self.compared):
                 ids, count, failing = nearest
                 mistakes, sentences = [ids], (wording.resemblance(sentence_of(ids), count, failing),)
-        name = exceptions.unknown_name(failure) if failure is not None else ""
-        ungraded = wording.ungraded_name(name, case.names) if name and name in _ungraded_names(self.exercise) else ""
+        ungraded = exceptions.ungraded_name(self.exercise, case, failure) if failure else ""
         return Verdict(
             self.exercise.name,
             status,
@@ -390,7 +309,7 @@ class _Judgement:
             tuple(tables),
             tuple("+".join(ids) for ids in mistakes),
             sentences,
-            self._undisputed(i, finding),
+            undisputed(self.exercise, self.verified, finding, self.compared.get(i)),
             next_step=wording.next_step(self.exercise, status, mistakes),
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,
@@ -412,32 +331,13 @@ class _Judgement:
         if status == "missing":
             headline = failure.message or f"No cell defines {name}."
             return Verdict(name, status, headline, "attempted", next_step=next_step)
-        details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self._slips()))))
+        details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self.slips))))
         headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
         return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
 
 
-def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
-    """The verdict of the first stage that has one."""
-    return next((verdict for stage in stages if (verdict := stage())), None)
-
-
 def _is_unwritten(failure: Failure | None) -> TypeGuard[Failure]:
     return failure is not None and failure.kind == "not_started"
-
-
-def _select_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:
-    return tuple(table for table in tables if table.role in roles)
-
-
-@cache
-def _ungraded_names(exercise: Exercise) -> frozenset[str]:
-    """The names that only the demonstrations and payoffs of an exercise's lesson define."""
-    names: dict[bool, set[str]] = {False: set(), True: set()}
-    for cell in exercise.course.cells(exercise.lesson):
-        if cell.role != "prose":
-            names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
-    return frozenset(names[True] - names[False])
 
 
 def _is_lost(failure: Failure) -> bool:

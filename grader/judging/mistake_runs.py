@@ -13,7 +13,7 @@ from grader.course import references
 from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Compared, close, gradient_scale, numbers, raises_as_asked, tolerances
+from grader.judging.compare import Compared, close, gradient_scale, has_kind, numbers, raises_as_asked, tolerances
 from grader.worker.observe import observe
 from grader.worker.values import Observation, Part
 
@@ -76,8 +76,21 @@ class MistakeRuns:
     def same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
         """Whether two parts agree, within the tolerance of case i. scale: of gradients; by default that of the reference's."""
         scale = gradient_scale(self.expected[i].parts) if scale is None else scale
-        same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
-        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
+        rtol, atol = tolerances(self.exercise, self.cases[i], one.role, scale)
+        one, other = numbers(one), numbers(other)
+        if one.kind == "sequence" or other.kind == "sequence":
+            if one.kind != other.kind or len(one.items) != len(other.items):
+                return False
+            return all(self.same_part(i, *pair, scale) for pair in zip(one.items, other.items, strict=True))
+        if one.array is None or other.array is None:
+            return one.kind == other.kind and one.text == other.text
+        if (self.cases[i].dtype or self.exercise.dtype) and one.dtype != other.dtype:
+            return False
+        if any((one.kind == kind) != (other.kind == kind) for kind in ("tensor", "bool")):
+            return False
+        if has_kind(one, "b") != has_kind(other, "b"):
+            return False
+        return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol, atol)
 
     def proves(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""
@@ -115,22 +128,3 @@ def same_failure(mistake: Observation, actual: Observation) -> bool:
     if one.kind == "contract" and one.type != "ContractError":  # a kind of its own, see readings.py
         return one.type == other.type
     return one.type == other.type and one.message == other.message
-
-
-def _same_part(mistake: Part, actual: Part, rtol: float, atol: float, same_dtype: bool) -> bool:
-    mistake, actual = numbers(mistake), numbers(actual)
-    if mistake.kind == "sequence" or actual.kind == "sequence":
-        return (
-            mistake.kind == actual.kind
-            and len(mistake.items) == len(actual.items)
-            and all(_same_part(*pair, rtol, atol, same_dtype) for pair in zip(mistake.items, actual.items, strict=True))
-        )
-    if mistake.array is None or actual.array is None:
-        return mistake.kind == actual.kind and mistake.text == actual.text
-    if same_dtype and mistake.dtype != actual.dtype:
-        return False
-    if any((mistake.kind == kind) != (actual.kind == kind) for kind in ("tensor", "bool")):
-        return False
-    if (mistake.array.dtype.kind == "b") != (actual.array.dtype.kind == "b"):
-        return False
-    return close(mistake.array.astype(np.float64), actual.array.astype(np.float64), rtol, atol)

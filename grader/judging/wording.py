@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from grader.course.spec import Case, Exercise
 from grader.judging.compare import Finding, allowed_kinds, gaps, has_kind
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
-from grader.util.words import ELSEWHERE
 from grader.worker.values import Failure, Part, Tensor
 
 _KINDS = {
@@ -203,13 +201,6 @@ def failure_headline(name: str, failure: Failure) -> str:
 
 def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
-
-
-def ungraded_name(name: str, parameters: Sequence[str]) -> str:
-    """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
-    near = difflib.get_close_matches(name, parameters, 1, 0.7)
-    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
-    return f"{another} {ELSEWHERE} it."
 
 
 def blame_callee(name: str, called: str, check: str = "") -> str:

@@ -24,10 +24,11 @@ def render(course: Course, report: Report) -> str:
 def entries(course: Course, summary: ClassSummary) -> list[tuple[str, list[str]]]:
     """Whom to look at, in the report's order, and why: first what may be another's work or costs marks, last what proves nothing."""
     twins = "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
-    pairs = enumerate(zip(summary.labels, summary.report.submissions, strict=True))
-    named = [(label, [*[twins] * (who in summary.same_names), *_reasons(course, one)]) for who, (label, one) in pairs]
-    rows = [(label, reasons) for label, reasons in named if reasons]
-    return [*rows, *((name, [why]) for name, why in summary.report.not_graded)]
+    rows = [
+        (label, [*[twins] * (who in summary.same_names), *_reasons(course, one)])
+        for who, (label, one) in enumerate(summary.learners)
+    ]
+    return [*(row for row in rows if row[1]), *((name, [why]) for name, why in summary.report.not_graded)]
 
 
 def _reasons(course: Course, one: SubmissionReport) -> Iterator[str]:

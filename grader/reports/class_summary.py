@@ -58,6 +58,11 @@ class ClassSummary:
         return labels([text.one_line(learner_name(one.name), 120) or "(no name)" for one in self.report.submissions])
 
     @cached_property
+    def learners(self) -> tuple[tuple[str, SubmissionReport], ...]:
+        """Each learner's label, and what came of the work."""
+        return tuple(zip(self.labels, self.report.submissions, strict=True))
+
+    @cached_property
     def people(self) -> tuple[str, ...]:
         """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
         persons = [self.roster.person("key", label) if self.roster else None for label in self.labels]

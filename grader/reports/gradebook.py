@@ -36,7 +36,7 @@ class Gradebook:
 
     def entries(self, summary: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
-        for label, one in zip(summary.labels, summary.report.submissions, strict=True):
+        for label, one in summary.learners:
             person = self.roster.person("key", label) if self.roster else None
             if not one.ungraded and (person or not self.roster):
                 points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)

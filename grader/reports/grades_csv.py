@@ -23,9 +23,7 @@ def render(report: Report, roster: Roster | None = None) -> str:
     rows: list[list[sheet.Cell]] = [
         ["learner", *name, *summary.lessons, *points, *exercises, "late", "by_hand", "message"]
     ]
-    for label, person, one, mine in zip(
-        summary.labels, summary.people, summary.report.submissions, summary.verdicts, strict=True
-    ):
+    for (label, one), person, mine in zip(summary.learners, summary.people, summary.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
         verdicts = [mine.get(column) for column in summary.columns]
         ours = f"No score: {join_names(one.ungraded)} could not be graded." if one.ungraded else ""

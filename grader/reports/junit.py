@@ -20,7 +20,7 @@ def render(report: Report, whose: str = "") -> str:
     """The report as one XML document. whose: the learner of the only submission, where files of a class are read together."""
     top = ElementTree.Element("testsuites", name=_valid(report.course))
     several = len(report.submissions) > 1
-    for label, one in zip(ClassSummary(report).labels, report.submissions, strict=True):
+    for label, one in ClassSummary(report).learners:
         prefix = f"{whose or label}." if several or whose else ""
         for lesson in one.lessons:
             _lesson(top, lesson, prefix)

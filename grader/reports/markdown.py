@@ -28,7 +28,7 @@ def render(course: Course, report: Report) -> str:
     several = len(report.submissions) > 1
     parts = [*_class(course, summary)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
-    for number, (label, one) in enumerate(zip(summary.labels, report.submissions, strict=True)):
+    for number, (label, one) in enumerate(summary.learners):
         part = _submission(one, label)
         left -= len(part.encode()) + 2
         if left < 0:  # of one alone the tables, which say what became of each exercise
@@ -43,10 +43,7 @@ def render(course: Course, report: Report) -> str:
 def _class(course: Course, summary: ClassSummary) -> Iterator[str]:
     """What a reader needs first, everybody's points, and the mistakes that several made."""
     yield from (escape(remark) for remark in remarks(summary))
-    rows = [
-        f"| {escape(label)} | {text.score_text(one.score)}/{one.max_score} |"
-        for label, one in zip(summary.labels, summary.report.submissions, strict=True)
-    ]
+    rows = [f"| {escape(label)} | {text.score_text(one.score)}/{one.max_score} |" for label, one in summary.learners]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
     met = [one for one in summary.mistakes if len(one.learners) > 1]
     rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(course, one).sentence)} |" for one in met]

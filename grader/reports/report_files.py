@@ -85,7 +85,7 @@ def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) ->
         yield from returns.files(course, summary, gradebook)
     yield "report.json", report_json.render(report)
     yield "summary.md", markdown.render(course, report)
-    for stem, label, one in zip(summary.stems, summary.labels, report.submissions, strict=True):
+    for stem, (label, one) in zip(summary.stems, summary.learners, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course)
         yield f"junit/{stem}.xml", junit.render(alone, label)

@@ -33,7 +33,7 @@ GRADED = "last modified (grade)"
 def files(course: Course, summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name and content; only those for which the platform has told who is who."""
     comments, pages = {}, {}
-    for label, one, handed_in in zip(summary.labels, summary.report.submissions, gradebook.handed_in, strict=False):
+    for (label, one), handed_in in zip(summary.learners, gradebook.handed_in, strict=False):
         alone = replace(summary.report, submissions=(one,), notes=())
         if name := _canvas_name(handed_in):
             comments[name] = _notebook(markdown.render(course, alone))

@@ -6,17 +6,15 @@ Text tables and heat maps show the same view, so that they agree number for numb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from grader.judging.crop import HAIR, SIDE, largest, matrix_shape, part, place, window
+from grader.judging.evidence import HAIR, is_whole, largest, matrix_shape, part, place_of, window
 from grader.judging.verdict import Table
 
-SIDES = "expected", "actual", "difference"  # the roles of the tables of what differs
-TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
@@ -96,12 +94,7 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     With more than two axes, the first slice whose difference comes near the largest is shown; of a tiny table every slice.
     """
     tables = tuple(table for table in tables if isinstance(table.array, np.ndarray))
-    by_role = {table.role: table for table in tables}
-    at = _place(by_role)
-    shape = by_role["expected"].shape if at is not None else None
-    if shape is not None and _whole(shape):  # every slice is shown, so the largest difference of all can be marked
-        flat = place(*(None if array is None else array.ravel() for array in _arrays(by_role)))
-        at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
+    at, shape = place_of(tables)
     parts = [view for table in tables for view in _views(table, at, shape)]
     if len(parts) > len(tables):  # slice by slice, each with its expected, actual and difference
         parts.sort(key=lambda view: (view.table.role != "input", view.index if view.table.role != "input" else ()))
@@ -122,22 +115,6 @@ def number(value: object, noise: float = 0.0) -> str:
     return format(value, ".4g")
 
 
-def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
-    """Where the largest difference is, in the whole arrays."""
-    expected, actual = by_role.get("expected"), by_role.get("actual")
-    if expected is None or actual is None or expected.shape != actual.shape:
-        return None
-    at = place(*_arrays(by_role))
-    if at is None or expected.cut is None:
-        return at
-    within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
-    return (*expected.cut.at, *within[2 - min(len(expected.shape), 2) :])
-
-
-def _arrays(by_role: Mapping[str, Table]) -> list[np.ndarray | None]:
-    return [by_role[role].array if role in by_role else None for role in SIDES]
-
-
 def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> list[View]:
     """A table as one view; a tiny one of more than two axes as one for each of its slices, so that it is shown whole."""
     if 0 in table.shape:
@@ -146,17 +123,12 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     if table.cut is not None:
         return [View(table, table.array, table.cut.at, table.cut.first, _mark(marked, table.cut.first))]
     lead = table.shape[:-2]
-    if table.role != "input" and _whole(table.shape):
+    if table.role != "input" and is_whole(table.shape):
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
         top = (0, 0)
         return [View(table, part(table.array, index, top), index, top, _mark(mark, top)) for index, mark in slices]
-    index, first = window(table, table.mark or at, table.shape if table.mark else shape)
+    index, first = window(table, at, shape)
     return [View(table, part(table.array, index, first), index, first, _mark(marked, first))]
-
-
-def _whole(shape: tuple[int, ...]) -> bool:
-    """Whether all slices of an array of more than two axes are shown."""
-    return 1 < math.prod(shape[:-2]) <= SLICES and math.prod(shape) <= TINY and max(shape[-2:]) <= SIDE
 
 
 def _mark(at: tuple[int, ...] | None, first: tuple[int, int]) -> tuple[int, int] | None:

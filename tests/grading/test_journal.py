@@ -10,7 +10,7 @@ import pytest
 
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
-from grader.judging.crop import cut
+from grader.judging.evidence import cut
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 from grader.reports import report_json
 from grader.util.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.judging import crop
+from grader.judging import evidence
 from grader.judging.verdict import Table
 from grader.reports import html, text
 from grader.reports.tables import views
@@ -25,8 +25,8 @@ def test_what_is_cut_looks_as_the_whole_does(monkeypatch, shape, seed):
     whole = compared(
         "result", want, got, q=rng.normal(size=shape), mask=np.eye(9, 14), scores=rng.normal(size=(*shape[:-2], 12, 15))
     )
-    monkeypatch.setattr(crop, "MAX_WHOLE", 25)
-    cut = crop.cut(whole)
+    monkeypatch.setattr(evidence, "MAX_WHOLE", 25)
+    cut = evidence.cut(whole)
     assert [table.shape for table in cut] == [table.shape for table in whole]
     assert all(table.array.size <= 64 for table in cut)
     for kept, before in zip(views(cut), views(whole), strict=True):
@@ -38,11 +38,11 @@ def test_what_is_cut_looks_as_the_whole_does(monkeypatch, shape, seed):
 
 def test_a_result_of_another_shape_is_cut_at_its_beginning():
     tables = compared("result", np.ones((3, 4)), np.arange(5_000.0).reshape(50, 100))
-    expected, got = crop.cut(tables)
+    expected, got = evidence.cut(tables)
     assert expected is tables[0] and got.array.tolist() == tables[1].array[:8, :8].tolist() and got.shape == (50, 100)
     assert views((expected, got))[1].cut == "rows 0 to 7 of 50, columns 0 to 7 of 100"
 
 
 def test_small_tables_stay_whole():
     tables = (Table("x", np.zeros((20, 50)), "input"), Table("y", np.zeros((0, 3)), "actual"))
-    assert crop.cut(tables) == tables
+    assert evidence.cut(tables) == tables

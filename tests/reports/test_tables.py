@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.judging.crop import HAIR
+from grader.judging.evidence import HAIR
 from grader.judging.verdict import Table
 from grader.reports import text
 from grader.reports.tables import number, views
