@@ -175,20 +175,6 @@ SETTINGS = {"timeout": "timeout_s", "by": "roster", "require_isolation": "isolat
 OF_THE_RUN = {"course": "course"} | {
     one.attribute: SETTINGS.get(one.attribute, one.attribute) for one in CLASS if one.attribute not in OF_THE_CALL
 }
-WATCH = [
-    Option(
-        "folder",
-        "one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
-        "FOLDER",
-        path,
-        nargs="?",
-    ),
-    lessons_option("only these, such as 01,05", default=()),
-    SEED_OPTION,
-    Option("--page", "also write a page of the room for a projector, such as room.html", "FILE", path),
-    Option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
-    TIMEOUT,
-]
 ROOM = [
     Option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
     Option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),
