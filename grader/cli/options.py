@@ -53,15 +53,14 @@ class Option:
         self.details |= ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
 
 
-def lessons_option(help: str, **more: Any) -> Option:
-    return Option("--lessons", help, "A,B", lesson_list, **more)
+def lessons_option(help: str) -> Option:
+    return Option("--lessons", help, "A,B", lesson_list)
 
 
 def isolation_option(help: str, default: str | None = None) -> Option:
     return Option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
 
 
-SEED_OPTION = Option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = Option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = Option("--by", "the roster's column that names the folders", "COLUMN")
 CORE = Option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
@@ -90,7 +89,7 @@ GRADE = [
     Option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
     lessons_option("grade these lessons only, such as 01,05"),
     CORE,
-    SEED_OPTION,
+    Option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED),
     TIMEOUT,
     Option("--deadline", "seconds for the whole run; --gradescope's file is written after each lesson", "S", seconds),
     isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),

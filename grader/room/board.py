@@ -25,10 +25,7 @@ class State:
 
 @dataclass(frozen=True)
 class Learner:
-    """One learner. here: the exercise that they are at; '': they have checked none, or passed all.
-
-    note: 'stuck', 'fine' or ''.
-    """
+    """One learner. here: the exercise that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''."""
 
     name: str
     states: Mapping[str, State] = field(default_factory=dict)
