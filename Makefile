@@ -19,7 +19,7 @@ UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constrain
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test test-packaging grade watch progress reset update doctor model kernel build audit site lint bench gpu fuzz clean
+.PHONY: help lab test test-packaging grade progress reset update doctor model kernel build audit site lint bench gpu fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,7 +27,6 @@ help:
 	@echo "make test    set up, then run every test"
 	@echo "make test-packaging   run what make test leaves out while nothing of it changes: package, site, set-ups"
 	@echo "make grade   grade your notebooks, in mine/, and print the report card"
-	@echo "make watch   grade again what is saved, until Ctrl-C"
 	@echo "make progress   show what passed, and what comes next"
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
 	@echo "make update  put your work into this version of the lessons"
@@ -50,9 +49,6 @@ lab: $(VENV)/.lab | $(FOLDER)
 
 grade: $(VENV)/.lab | $(FOLDER)
 	$(BIN)/grader grade $(FOLDER)
-
-watch: $(VENV)/.lab | $(FOLDER)
-	$(BIN)/grader watch $(FOLDER)
 
 progress: $(VENV)/.lab | $(FOLDER)
 	@$(BIN)/grader progress --folder $(FOLDER)

@@ -29,7 +29,6 @@ COMMANDS = (
     ("collect", "collect.run", takes.COLLECT, "sort a learning platform's download into one folder per learner"),
     ("class", "classroom.run", takes.CLASS, "grade a folder of learners and write every report"),
     ("mark", "servers.run_mark", takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
-    ("watch", "servers.run_watch", takes.WATCH, "grade again whatever is saved, and show what to do next"),
     (
         "room",
         "servers.run_room",
@@ -50,7 +49,7 @@ COMMANDS = (
     ("update", "learner.run_update", takes.UPDATE, "put your cells into this version of the lessons"),
     ("doctor", "doctor.run", takes.DOCTOR, "say what this computer lacks for the course, and how to fix it"),
 )
-JUDGES = ("grade", "class", "watch", "audit")
+JUDGES = ("grade", "class", "audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

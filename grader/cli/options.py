@@ -53,15 +53,14 @@ class Option:
         self.details |= ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
 
 
-def lessons_option(help: str, **more: Any) -> Option:
-    return Option("--lessons", help, "A,B", lesson_list, **more)
+def lessons_option(help: str) -> Option:
+    return Option("--lessons", help, "A,B", lesson_list)
 
 
 def isolation_option(help: str, default: str | None = None) -> Option:
     return Option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
 
 
-SEED_OPTION = Option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = Option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = Option("--by", "the roster's column that names the folders", "COLUMN")
 CORE = Option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
@@ -90,7 +89,7 @@ GRADE = [
     Option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
     lessons_option("grade these lessons only, such as 01,05"),
     CORE,
-    SEED_OPTION,
+    Option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED),
     TIMEOUT,
     Option("--deadline", "seconds for the whole run; --gradescope's file is written after each lesson", "S", seconds),
     isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),
@@ -175,20 +174,6 @@ SETTINGS = {"timeout": "timeout_s", "by": "roster", "require_isolation": "isolat
 OF_THE_RUN = {"course": "course"} | {
     one.attribute: SETTINGS.get(one.attribute, one.attribute) for one in CLASS if one.attribute not in OF_THE_CALL
 }
-WATCH = [
-    Option(
-        "folder",
-        "one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
-        "FOLDER",
-        path,
-        nargs="?",
-    ),
-    lessons_option("only these, such as 01,05", default=()),
-    SEED_OPTION,
-    Option("--page", "also write a page of the room for a projector, such as room.html", "FILE", path),
-    Option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
-    TIMEOUT,
-]
 ROOM = [
     Option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
     Option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),

@@ -1,1 +1,1 @@
-"""Grades submissions: one, a class of them, or each notebook that is saved during `grader watch`."""
+"""Grades submissions: one, or a class of them."""

@@ -13,7 +13,7 @@ from grader.reports import text
 from grader.reports.html import STATUS_STYLES
 
 STYLES = {"passed": 32, "failed": 31, "error": 35, "timeout": 35, "memory": 35, "forbidden": 33, "could_not_grade": 33}
-STYLES |= {"not_started": 2, "missing": 2, "dim": 2, "bold": 1, "yellow": 33}
+STYLES |= {"not_started": 2, "missing": 2}
 _LINE = re.compile(rf"^  ({'|'.join(text.STATUS_WORDS.values())}) +\S*/\S* +\w+")
 _STATUS = {word: status for status, word in text.STATUS_WORDS.items()}
 
@@ -38,9 +38,5 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
 
 def _coloured(line: re.Match[str]) -> str:
     status = _STATUS[line[1]]
-    return paint(f"{STATUS_STYLES[status][0]}{line[0][1:]}", status)
-
-
-def paint(string: str, style: str) -> str:
-    """Text as a terminal shows it in a style, a status among them; as it is where no color is wanted."""
-    return string if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{string}\x1b[0m"
+    result = f"{STATUS_STYLES[status][0]}{line[0][1:]}"
+    return result if os.environ.get("NO_COLOR") else f"\x1b[{STYLES[status]}m{result}\x1b[0m"

@@ -1,4 +1,4 @@
-"""A room at one moment, as data: what `grader watch --page` and `grader room` show by the same page."""
+"""A room at one moment, as data: what its page shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.course.course import Course
 
 @dataclass(frozen=True)
 class State:
-    """What became of one exercise. mistake: its id, or ''; sentence: the mistake's, else what failed, else ''."""
+    """What became of one exercise. mistake: its id, or ''; sentence: the mistake's, or ''."""
 
     status: str
     mistake: str = ""
@@ -25,21 +25,17 @@ class State:
 
 @dataclass(frozen=True)
 class Learner:
-    """One learner. here: the exercise that they are at; '': they have checked none, or passed all.
-
-    note: 'stuck', 'fine' or ''. unreadable: a notebook of theirs could not be read, so that nobody knows how far they are.
-    """
+    """One learner. here: the exercise that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''."""
 
     name: str
     states: Mapping[str, State] = field(default_factory=dict)
     here: str = ""
     note: str = ""
-    unreadable: bool = False
 
 
 @dataclass(frozen=True)
 class Board:
-    """Everything at one moment. address, code: how one joins, '' where nobody can; note: a sentence on the whole.
+    """Everything at one moment. address, code: how one joins.
 
     prediction: the one that somebody answered last, '' for none; options: how many chose each of its options.
     """
@@ -47,7 +43,6 @@ class Board:
     learners: tuple[Learner, ...]
     address: str = ""
     code: str = ""
-    note: str = ""
     prediction: str = ""
     options: tuple[tuple[str, int], ...] = ()
 

@@ -32,16 +32,16 @@ class FolderSearch:
 
     Below `base`, by default the folder that `top` is in, no link is followed. Raises: OSError where the folder itself
     cannot be read.
-    files: those nearest to the top first; notes: sentences on what was passed over; links: those of the notes that name a link;
+    files: those nearest to the top first; notes: sentences on what was passed over;
     expected: those on the course's own notebooks, which are nobody's answers. others: files that are none, which somebody may have handed
     in for one. closed: those of the notes that name a folder which this computer does not open.
     """
 
-    def __init__(self, top: Path, base: Path | None = None, deepest: int = DEPTH) -> None:
+    def __init__(self, top: Path, base: Path | None = None) -> None:
         self._top, self._base = top, base or top.parent
         self.files: list[Path] = []
         self.notes: list[str] = []
-        self.links: list[str] = []
+        self._links: list[str] = []
         self.expected: list[str] = []
         self.others: list[str] = []
         self.closed: list[str] = []
@@ -51,8 +51,8 @@ class FolderSearch:
         while left:
             folder = left.pop(0)
             depth = level_of(folder / "x", top)
-            if depth > deepest or self.folders >= MAX_FOLDERS:
-                most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
+            if depth > DEPTH or self.folders >= MAX_FOLDERS:
+                most = f"{DEPTH} folders deep" if depth > DEPTH else f"{MAX_FOLDERS} folders"
                 self.notes.append(f"{self._name(folder)} was not searched: the limit is {most}.")
                 continue
             self.folders += 1
@@ -67,8 +67,7 @@ class FolderSearch:
         for path in self.files[MAX_FILES:]:
             self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
         del self.files[MAX_FILES:]
-        self.notes = limit_notes(self.links + self.notes + self.expected)
-        self.links = limit_notes(self.links)
+        self.notes = _limit_notes(self._links + self.notes + self.expected)
 
     def _name(self, path: Path) -> str:
         return printable(path.relative_to(self._top).as_posix())
@@ -87,7 +86,7 @@ class FolderSearch:
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
                     link = links.sentence(path, name)
-                    self.links.append(f"{link}; links are not followed, so it was not read.")
+                    self._links.append(f"{link}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{name} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
@@ -147,10 +146,10 @@ def describe_contents(top: Path) -> str:
     return f"It contains: {join_names([printable(name) for name in names])}." if names else ""
 
 
-def limit_notes(notes: list[str], most: int = MAX_NOTES) -> list[str]:
+def _limit_notes(notes: list[str]) -> list[str]:
     """As many sentences on what was passed over as anybody reads."""
-    more = len(notes) - most
-    return notes[:most] + ([f"{more} more were not read for the same reason."] if more > 0 else [])
+    more = len(notes) - MAX_NOTES
+    return notes[:MAX_NOTES] + ([f"{more} more were not read for the same reason."] if more > 0 else [])
 
 
 def _is_notebook(path: Path) -> bool:

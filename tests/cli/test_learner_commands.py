@@ -139,7 +139,7 @@ def test_a_sentence_says_how_the_command_is_called_here(monkeypatch, tmp_path):
 
 def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
-    for target in ("watch", "progress", "reset", "update", "doctor", "grade"):
+    for target in ("progress", "reset", "update", "doctor", "grade"):
         assert f"make {target}" in told
         planned = subprocess.run(
             ["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True

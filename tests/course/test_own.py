@@ -224,7 +224,7 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         "grade X",
         "grade X --lessons 90",
     ]
-    + ["progress", "release R", "reset 90", "update", "watch X"],
+    + ["progress", "release R", "reset 90", "update"],
 )
 def test_a_mistake_s_id_twice_is_told_by_every_command_also_beside_an_index(mine, capsys, monkeypatch, command):
     course, empty = Course(mine), mine.parent / "empty"

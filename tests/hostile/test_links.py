@@ -9,7 +9,6 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from grader.course.course import open_course
 from grader.grading import class_folder
 from grader.grading.batch import Settings
 from grader.grading.grade import grade, grade_submission
-from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
 from grader.submission.ipynb import Unreadable, read_notebook
 from grader.submission.submission import read_submission
@@ -27,7 +25,6 @@ from grader.util import links
 from grader.util.errors import InputError
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
-from tests.grading.test_watch_command import idle, until
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, scores
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a link needs a right there")
@@ -140,15 +137,6 @@ def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, 
             assert f"is a link to {os.readlink(link)}" in str(error) or "Permission" in str(error), error
         else:
             raise AssertionError(f"{way} was read: {code_of(submission)}")
-
-
-@pytest.mark.any_user
-@pytest.mark.parametrize("place, aim", SAMPLE)
-def test_a_watch_sees_none_and_tells_each(small, tmp_path, place, aim):
-    link = class_with(tmp_path / "class", place, aim)
-    found, alone, told = learners(tmp_path / "class")
-    assert list(found) == [tmp_path / "class" / "ada"] and not alone
-    assert any(f"is a link to {os.readlink(link)}" in note for note in told), told
 
 
 def test_own_work_beside_a_link_counts_and_the_link_is_told(reading, tmp_path):
@@ -283,7 +271,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("arguments", [["reset", "00"], ["update"], ["update", "00"], ["watch"]])
+@pytest.mark.parametrize("arguments", [["reset", "00"], ["update"], ["update", "00"]])
 def test_a_notebooks_folder_that_is_a_link_is_not_taken_for_ones_own(tmp_path, monkeypatch, capsys, arguments):
     hand_in(tmp_path, ada=RIGHT, eve=WRONG)
     (tmp_path / "eve" / "notebooks").symlink_to("../ada")
@@ -308,18 +296,6 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     toy.write(folder / "eve" / "02_second.ipynb", toy.notebook([], "02_second"))
     report = grade_submission(Settings(open_course(), lessons=["01", "02"]), "class/eve", sandbox=shared)
     assert report.score == 0 and any("is a link to" in note for note in report.lessons[0].notes)
-
-
-@pytest.mark.any_user  # as above; test_sessions.py has a watcher grade as both
-def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
-    toy.install(monkeypatch)
-    class_with(tmp_path / "class", "eve", "a classmate")
-    (tmp_path / "class" / "mallory").mkdir()
-    (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with closing(Watcher(tmp_path / "class", Settings(open_course(), timeout_s=5.0))) as watcher:
-        room = until(watcher, idle)
-    assert [learner.name for learner in room.learners] == ["ada"]
-    assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note
 
 
 def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):

@@ -13,7 +13,6 @@ import pytest
 from grader.course.course import open_course
 from grader.grading import batch, class_folder, grade
 from grader.grading.journal import from_line
-from grader.grading.watch.regrading import Task, grade_saved
 from grader.sandbox import usage
 from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
@@ -41,15 +40,9 @@ def by_class(folder: Path) -> list[str]:
     return [verdict.status for verdict in from_line(line).report.verdicts]
 
 
-def by_watch(folder: Path) -> list[str]:
-    settings = batch.Settings(open_course(), timeout_s=3.0)
-    lesson = grade_saved(Task(folder, folder / "01_toy.ipynb"), settings).lesson
-    return [verdict.status for verdict in lesson.verdicts]
-
-
 @pytest.fixture(scope="module")
-def all_three(tmp_path_factory):
-    """All three, kept warm as between two submissions. Yields: the folder for their files."""
+def both(tmp_path_factory):
+    """Both, kept warm as between two submissions. Yields: the folder for their files."""
     place, before = tmp_path_factory.mktemp("warm"), children()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
@@ -60,9 +53,9 @@ def all_three(tmp_path_factory):
 
 
 @pytest.fixture
-def warm(all_three, monkeypatch):
+def warm(both, monkeypatch):
     toy.install(monkeypatch)
-    return all_three
+    return both
 
 
 def workers() -> list[psutil.Process]:
@@ -71,14 +64,14 @@ def workers() -> list[psutil.Process]:
     return [one for one in started if one.ppid() in {other.pid for other in started}]
 
 
-@pytest.mark.parametrize("way", [by_grade, by_class, by_watch], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", [by_grade, by_class], ids=lambda way: way.__name__)
 @pytest.mark.parametrize("what", GO_ON)
 def test_nothing_goes_on_after_its_submission(tmp_path, warm, way, what):
     folder = tmp_path / "class" / "eve"
     folder.mkdir(parents=True)
     toy.write(folder / "01_toy.ipynb", toy.solved(double=LATER.format(GO_ON[what])))
     assert way(folder) == ["passed"] * 3
-    end = time.monotonic() + 60  # the watch hands its result out before the thread waits again
+    end = time.monotonic() + 60
     while workers() and time.monotonic() < end:
         time.sleep(0.01)
     assert workers() == []

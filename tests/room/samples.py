@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from pathlib import Path
 
 from grader.course.course import open_course
 from grader.room.board import Board, Learner, State, next_exercise
+from grader.room.board_page import page
 
 NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
 niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
+JOINING = ("http://192.168.1.20:8765", "amber-falcon-river")
 SAID = {
     "SM1": "Softmax ran over the queries; each query needs its own distribution over the keys.",
     "AT2": "The scores were not transposed: each key scored the queries.",
@@ -32,23 +35,26 @@ def learner(number: int, name: str, lesson: str) -> Learner:
     return Learner(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 
-def thirty(lesson: str = "01_three_tokens", joined: bool = True) -> Board:
-    return room_of(30, lesson, joined)
+def thirty(lesson: str = "01_three_tokens") -> Board:
+    return room_of(30, lesson)
 
 
-def room_of(count: int, lesson: str = "01_three_tokens", joined: bool = True) -> Board:
+def room_of(count: int, lesson: str = "01_three_tokens") -> Board:
     """So many learners, of whom one in fifteen has checked nothing yet; beyond thirty, names are long."""
     names = [*NAMES, *(f"{name} of-the-long-name-{at}" for at, name in enumerate(NAMES * 2))][:count]
     late = count // 15
     learners = tuple(learner(number, name, lesson) for number, name in enumerate(names[: count - late]))
-    how = ("http://192.168.1.20:8765", "amber-falcon-river") if joined else ("", "")
-    return Board(learners + tuple(Learner(name) for name in names[count - late :]), *how)
+    return Board(learners + tuple(Learner(name) for name in names[count - late :]), *JOINING)
+
+
+def still(board: Board, names: bool = False) -> str:
+    """The page without its script, as a file that no server stands behind."""
+    return re.sub("<script.*?</script>", "", page(open_course(), board, names=names), flags=re.DOTALL)
 
 
 def main(folder: Path, lesson: str = "01_three_tokens") -> None:
     from playwright.sync_api import sync_playwright
 
-    from grader.room.board_page import page
     from tests.find_chromium import find_chromium
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +62,7 @@ def main(folder: Path, lesson: str = "01_three_tokens") -> None:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         for count, names in itertools.product((3, 30, 60), (False, True)):
             file = folder / f"room-{count}-{'names' if names else 'anonymous'}.html"
-            file.write_text(page(open_course(), room_of(count, lesson), names=names), encoding="utf-8")
+            file.write_text(still(room_of(count, lesson), names), encoding="utf-8")
             for width, height, scheme in ((1920, 1080, "light"), (1280, 720, "dark")):
                 tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
                 tab.on("console", lambda said: print("console:", said.text))

@@ -6,15 +6,11 @@ import re
 
 import pytest
 
-from grader.cli import main
 from grader.course.course import open_course
-from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
-from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import STATUS_WORDS
 from grader.room.board import Board, Learner, State, common_failures, lessons_at_work, next_exercise, tiles
-from grader.room.board_page import UNEXPLAINED, PageFile, page
-from grader.util.errors import InputError
-from tests.room.samples import NAMES, room_of, thirty
+from grader.room.board_page import UNEXPLAINED, content, page
+from tests.room.samples import JOINING, NAMES, room_of, still, thirty
 
 LESSON = "01_three_tokens"
 FIRST, SECOND, *_ = open_course().exercises[LESSON]
@@ -56,18 +52,6 @@ def test_a_learner_is_at_what_they_checked_last_until_it_passes():
     assert next_exercise(open_course(), dict.fromkeys(names, State("passed")), names[-1]) == ""
 
 
-def test_a_watched_room_is_a_board():
-    verdicts = (
-        Verdict(FIRST, "passed", ""),
-        Verdict(SECOND, "failed", "It differs.", mistakes=("SC1",), sentences=("Not scaled.",)),
-    )
-    report = LessonReport(LESSON, verdicts, {FIRST: 1, SECOND: 2})
-    room = WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 2)
-    (learner,) = board_of(room).learners
-    assert learner == Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1", "Not scaled.")}, SECOND)
-    assert board_of(room).note == "2 to grade."
-
-
 # --- what is shown -----------------------------------------------------------------------------
 
 
@@ -103,7 +87,7 @@ def test_learners_of_one_name_are_told_apart():
 def test_what_a_learner_wrote_is_escaped():
     evil = '<script>alert("x")</script><img src=x onerror=1>'
     learner = Learner(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
-    made = page(open_course(), Board((learner,), note=evil), names=True)
+    made = content(open_course(), Board((learner,), evil, evil), names=True)
     assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
 
 
@@ -119,81 +103,13 @@ def test_every_status_has_a_sentence():
 
 
 def test_nothing_comes_from_elsewhere():
-    made = page(open_course(), thirty(joined=False), names=True)
-    assert "default-src 'none'" in made and "<script" not in made
+    made = still(thirty(), names=True).replace(JOINING[0], "")
     assert not re.findall(r"""(?:src|href)=["'](?!data:)|url\(|@import|https?://""", made)
-
-
-def test_it_reads_itself_anew_until_it_has_ended():
-    assert 'http-equiv="refresh"' in page(open_course(), thirty())
-    ended = page(open_course(), thirty(), ended=True)
-    assert 'http-equiv="refresh"' not in ended and "It has ended" in ended
 
 
 @pytest.mark.parametrize("lesson", open_course().lessons())
 def test_every_lesson_has_a_page(lesson):
     assert all(f"<h2>{name}</h2>" in page(open_course(), thirty(lesson)) for name in open_course().exercises[lesson])
-
-
-# --- the file ----------------------------------------------------------------------------------
-
-
-def test_the_file_is_whole_whenever_it_is_read(tmp_path):
-    file = PageFile(open_course(), tmp_path / "new" / "room.html")
-    assert (tmp_path / "new" / "room.html").read_text().endswith("</body></html>\n")
-    file.show(thirty())
-    assert "softmax_rows" in (tmp_path / "new" / "room.html").read_text()
-    file.end()
-    assert "It has ended" in (tmp_path / "new" / "room.html").read_text()
-    PageFile(open_course(), tmp_path / "new" / "room.html")  # an earlier page is written over
-
-
-def test_a_file_that_is_no_page_stays(tmp_path):
-    (tmp_path / "thesis.html").write_text("years of work")
-    with pytest.raises(InputError, match="not a page of a room"):
-        PageFile(open_course(), tmp_path / "thesis.html")
-    assert (tmp_path / "thesis.html").read_text() == "years of work"
-    with pytest.raises(InputError, match="is a folder"):
-        PageFile(open_course(), tmp_path)
-
-
-def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
-    file = PageFile(open_course(), tmp_path / "room.html")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("grader.room.board_page.write_atomically", full)
-    assert "No space left" in file.show(thirty())
-    assert file.show(Board(())) == ""
-    monkeypatch.undo()
-    assert file.show(thirty()) == "" and "softmax_rows" in (tmp_path / "room.html").read_text()
-
-
-def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
-    assert main(["watch", str(tmp_path), "--page", str(tmp_path)]) == 2
-    assert "is a folder" in capsys.readouterr().err
-    assert main(["watch", str(tmp_path), "--names"]) == 2
-    assert "--page FILE" in capsys.readouterr().err
-
-
-def test_a_watch_writes_the_page_with_every_change(tmp_path):
-    from grader.cli.servers import _rooms
-
-    def room(status: str) -> WatchedRoom:
-        report = LessonReport(LESSON, (Verdict(FIRST, status, ""),), {FIRST: 1})
-        return WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 0)
-
-    class Watcher:
-        def __init__(self):
-            self._rooms = iter([room("not_started"), None, None, room("error")])
-
-        def poll(self):
-            return next(self._rooms)
-
-    rooms = _rooms(Watcher(), PageFile(open_course(), tmp_path / "room.html"))
-    assert next(rooms) is not None and "The code raises an error." not in (tmp_path / "room.html").read_text()
-    assert next(rooms).learners and "The code raises an error." in (tmp_path / "room.html").read_text()
 
 
 # A line of marks is seen whole or not at all; a list is as high as its tile has room for.
@@ -218,9 +134,8 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
         "thirty": thirty(),
         "sixty, some with long names": room_of(60),
         "a lecture": room_of(90),
-        "thirty without a server": thirty(joined=False),
         "nobody": Board(()),
-        "at the start": Board(tuple(map(Learner, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river"),
+        "at the start": Board(tuple(map(Learner, NAMES)), *JOINING),
     }
     full = "[...document.querySelectorAll('article, header, .head')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
     with sync_playwright() as driver:
@@ -231,9 +146,7 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
             tab.on("request", lambda request: asked.add(request.url.partition(":")[0]))
             for name, board in rooms.items():
                 for names in (False, True):
-                    (tmp_path / "room.html").write_text(
-                        page(open_course(), board, names=names, ended=True), encoding="utf-8"
-                    )
+                    (tmp_path / "room.html").write_text(still(board, names), encoding="utf-8")
                     tab.goto((tmp_path / "room.html").as_uri())
                     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight"), (name, names, size)
                     assert tab.evaluate(full) == 0, (name, names, size)

@@ -1,1 +1,0 @@
-"""`grader watch`: grades again what was saved. watcher.py keeps the results, screen.py shows them."""
