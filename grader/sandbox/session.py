@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CELLS_TIMES = 6  # after this many times the limit of one cell none of the learner's is begun that defines no exercise
 BATCH_SIZE = 16  # cases of one message
+EXPERIMENT = ("probe", "args", "kwargs", "options", "names")  # what a worker learns of a case
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
@@ -74,16 +75,7 @@ class Budget:
 @lru_cache(maxsize=256)
 def _observe_request(name: str, cases: tuple[Case, ...]) -> protocol.Body:
     """The request to try these cases: their inputs and how to use them, nothing of the answers. Every learner of a batch gets the same."""
-    experiments = [
-        {
-            "probe": case.probe,
-            "args": tuple(case.args),
-            "kwargs": dict(case.kwargs),
-            "options": dict(case.options),
-            "names": tuple(case.names),
-        }
-        for case in cases
-    ]
+    experiments = [{field: getattr(case, field) for field in EXPERIMENT} for case in cases]
     return protocol.body({"do": "observe", "name": name, "cases": experiments})
 
 

@@ -19,7 +19,7 @@ from multiprocessing.context import BaseContext
 from types import SimpleNamespace
 from typing import Any
 
-from . import kernel_walls, limits, output, probes, protocol, watch
+from . import kernel_walls, limits, output, probes, protocol, torch_modes, watch
 from .cells import CellRunner, install_stub
 from .integrity import ProcessState
 from .observe import default_modes, failure_from, observe, seed
@@ -135,7 +135,7 @@ def load_libraries(libraries: str, folder: str) -> bool:
         import torch
 
         torch.set_num_threads(1)
-        watch.mode_classes()
+        torch_modes.mode_classes()
     probes_file = os.path.join(folder, "probes.json")
     with open(probes_file, encoding="utf-8") as file:
         texts = json.load(file)

@@ -23,8 +23,9 @@ from .integrity import REBOUND, intact, keep
 from .operations import LIBRARY_FILES, MAX_CALLS, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, module_of
+from .torch_modes import Seen
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
-from .watch import Seen, watching
+from .watch import watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 

@@ -14,7 +14,7 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -150,12 +150,12 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     if kind is list or kind is tuple:
         items = [_encode(item, arrays, depth + 1) for item in value]
         return items if kind is list else {"$tuple": items}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         if any(type(key) is not str or key[:1] == "$" for key in value):
             raise WireError("the keys of a dict are strings that do not begin with '$'")
         return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
     if kind is Observation or kind is Failure:
-        return to_message(value, lambda array: {"$array": _pack(array, arrays)})
+        return _encode(to_message(value), arrays, depth)
     if isinstance(value, np.ndarray):
         return {"$array": _pack(value, arrays)}
     if isinstance(value, np.generic):
@@ -211,20 +211,18 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
-def to_message(value: Any, place: Callable[[np.ndarray], Any] = lambda array: array) -> Any:
+def to_message(value: Any) -> Any:
     """An observation, a failure or what is in one as a message's value: a dataclass as a dict of its fields, all else in lists.
 
-    Texts are cut to what is taken. place: makes of an array what is to stand for it.
+    Texts are cut to what is taken.
     """
     if isinstance(value, str):
         return value[:MAX_TEXT]
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN or isinstance(value, np.ndarray):
         return value
-    if isinstance(value, np.ndarray):
-        return place(value)
     if isinstance(value, (tuple, dict)):
-        return [to_message(item, place) for item in (value.items() if isinstance(value, dict) else value)]
-    return {name: to_message(getattr(value, name), place) for name in _fields(value.__class__)}
+        return [to_message(item) for item in (value.items() if isinstance(value, dict) else value)]
+    return {name: to_message(getattr(value, name)) for name in _fields(value.__class__)}
 
 
 @cache

@@ -16,7 +16,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from grader.worker.operations import ATTENTION, einsum_size
-from grader.worker.watch import elementary, mode_classes, watching
+from grader.worker.torch_modes import elementary, mode_classes
+from grader.worker.watch import watching
 
 q = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
 CAPTURED = F.scaled_dot_product_attention

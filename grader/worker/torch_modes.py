@@ -1,0 +1,213 @@
+"""What is looked for at the moment, what was seen of it, and torch's modes, through which each of its functions and operators passes.
+
+There are modes of two kinds, each with a stack for each thread. Who enters them, and what else looks on, is in watch.py.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any, NamedTuple
+
+from .operations import ELEMENTARY, LIBRARY_FILES
+from .originals import BUILTINS, is_a, of_torch
+from .values import MAX_TEXT, Created
+
+__builtins__ = BUILTINS  # type: ignore[assignment]
+
+NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
+_IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
+# Calls that switch the watching off, and those that start a thread.
+BLINDING = frozenset(
+    """
+    setprofile _disable_current_modes _pop_mode _pop_mode_temporarily _pop_torch_function_stack _pop_torch_dispatch_stack
+    _set_torch_function_state
+    """.split()
+)
+STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
+
+
+class Seen(list[str]):
+    """What ran, in order.
+
+    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
+    operations: how many of torch's ran, where sizes are looked at; one that is made of others may count with them.
+    """
+
+    largest: Created | None = None
+    most = -1
+    operations = 0
+
+
+class Watch:
+    """What is looked for, and what was seen of it; without names nothing is looked for, and nothing noted.
+
+    sized: whether sizes are looked at. library: whether any call of torch's is looked for. suspects: the names of calls to look at more
+    closely. aside: torch's own functions in which nothing of what is looked for can hide.
+    """
+
+    def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
+        self.names, self.seen, self.sized = names, seen, sized
+        self.library = "torch" in names
+        self.suspects = names | BLINDING | STARTING if names else frozenset()
+        self.aside = _aside(names)
+
+
+class Stack(NamedTuple):
+    """One of torch's stacks of modes, as this thread has it."""
+
+    height: Callable[[], int]
+    top: Callable[[int], Any]
+    pop: Callable[[], Any]
+    push: Callable[[Any], None]
+
+    def put_right(self, mode: Any, height: int) -> bool:
+        """Leaves `mode` on top at this height; returns whether it was."""
+        if self.height() == height and self.top(height - 1) is mode:
+            return True
+        self.cut(height - 1)
+        self.push(mode)
+        return False
+
+    def cut(self, height: int) -> None:
+        """Takes off what lies above this height."""
+        while self.height() > height:
+            self.pop()
+
+
+stacks: list[Stack] = []  # torch's, of functions and of operators, as the modes; none where torch hides them
+
+
+@cache
+def _aside(names: frozenset[str]) -> frozenset[Any]:
+    """Of torch's elementary functions those in which nothing of these names can hide: none where its operators cannot be left out."""
+    candidates = elementary() if stacks and "torch" not in names else ()
+    return frozenset(one for one in candidates if one.__name__ not in names)
+
+
+now = Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
+
+
+def note_sizes(result: Any) -> None:
+    """Notes what an operator returned where it is larger than all before. It counts the memory in which a tensor lies, so that an
+    expanded view, which has none of its own, counts as what it was expanded from, and a piece of a table as that table."""
+    torch, seen = of_torch(), now.seen
+    for item in result if isinstance(result, (tuple, list)) else (result,):
+        if is_a(item, torch.Tensor):
+            elements = torch.storage_size(item)
+            if elements > seen.most:
+                try:
+                    shape = tuple(map(int, torch.get(item, "shape")))
+                except RuntimeError:  # one of tensors of several shapes
+                    shape = (elements,)
+                seen.largest, seen.most = Created(shape, elements, own_line(sys._getframe(2))), elements
+
+
+def own_line(frame: Any) -> str:
+    """The learner's own line that is running; '' where none is, as in a thread that runs an operator alone."""
+    while frame is not None and frame.f_code.co_filename.startswith(NOBODY_S):
+        frame = frame.f_back
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:MAX_TEXT] if frame is not None else ""
+
+
+@cache
+def elementary() -> frozenset[Any]:
+    """torch's own functions, methods and attributes called like one of ELEMENTARY, as its function mode gets them."""
+    import torch
+
+    candidates = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
+    return frozenset(
+        one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in candidates if isinstance(one, _IN_C)
+    )
+
+
+def enter_modes() -> list[Any]:
+    """Enters new modes in this thread. torch is there once it was: a cell that drops it from sys.modules still holds its operators."""
+    if not mode_classes.cache_info().currsize and not hasattr(sys.modules.get("torch"), "overrides"):
+        return []
+    return [mode().__enter__() for mode in mode_classes()]
+
+
+@cache
+def mode_classes() -> tuple[type, type]:
+    """Made once, when torch is there and before any learner's code runs: a class costs more than the calls that it watches."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    originals, C = of_torch(), torch._C
+    Tensor = originals.Tensor
+    # Of a partial function's call the profile hook is not told, which would take longer than these do.
+    storage, nbytes, size = partial(originals.storage), partial(originals.nbytes), partial(originals.element_size)
+    plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
+    _aside.cache_clear()
+    stacks.clear()
+    try:
+        transformed = partial(C._functorch.peek_interpreter_stack)
+        pop, push = partial(C._pop_torch_dispatch_stack, None), partial(C._push_on_torch_dispatch_stack)
+        height, top = C._len_torch_function_stack, C._get_function_stack_at
+        stacks[:] = (
+            Stack(height, top, C._pop_torch_function_stack, C._push_on_torch_function_stack),
+            Stack(C._len_torch_dispatch_stack, C._get_dispatch_stack_at, pop, push),
+        )
+    except AttributeError:  # a torch that has them no more: then every operator is looked at
+        pass
+    now.aside = _aside(now.names)
+
+    class Functions(TorchFunctionMode):
+        look = None  # see `watch_results`
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            look, aside = self.look, None
+            # Under vmap a result does not tell the size of what is computed.
+            if func not in now.aside or types not in plain or ((now.sized or look) and transformed() is not None):
+                name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
+                if name in now.names:
+                    now.seen.append(name)
+            else:  # its operators need not be looked at one by one, which would take longer than they do
+                try:
+                    aside = pop()
+                except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
+                    pass
+                if aside is not None and type(aside) is not Operators:  # a mode of that code's own lies above ours
+                    push(aside)
+                    aside = None
+            try:
+                result = func(*args, **kwargs) if kwargs else func(*args)
+            finally:
+                if aside is not None:
+                    push(aside)
+            if look is not None and aside is not None:
+                look(func, args[0] if result is None and args else result)  # None: written into, as by x[0] = 1
+            if now.sized:
+                now.seen.operations += 1
+                try:  # after each call: without a call of ours where there is nothing to note
+                    if type(result) is not Tensor or nbytes(storage(result)) // size(result) > now.seen.most:
+                        note_sizes(result)
+                except (NotImplementedError, RuntimeError):
+                    note_sizes(result)
+            return result
+
+    class Operators(TorchDispatchMode):
+        look = None
+
+        @classmethod
+        def _should_skip_dynamo(cls):
+            return False  # True would import torch's compiler: three seconds, for code that is not compiled
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            name = "torch" if "torch" in now.names else func.__name__.partition(".")[0]
+            if name in now.names:
+                now.seen.append(name)
+            result = func(*args, **kwargs) if kwargs else func(*args)
+            if self.look is not None:
+                self.look(func, result)
+            if now.sized:
+                now.seen.operations += 1
+                note_sizes(result)
+            return result
+
+    return Functions, Operators
