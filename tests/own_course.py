@@ -40,6 +40,14 @@ def with_probe(mine: Path) -> None:
     path.write_text(body.replace("    mistakes = {", cases + "    mistakes = {"), encoding="utf-8")
 
 
+def with_payoff(mine: Path) -> None:
+    """The payoff that the section shows, in the lesson, and what its cells import of the grader."""
+    (payoff,) = re.findall(r"^```python\n(# %% role=\"payoff\".*?)^```", text(), re.MULTILINE | re.DOTALL)
+    path = mine / "solutions" / NAME / "lesson.py"
+    body = path.read_text(encoding="utf-8").replace("grader import check", "grader import check, figures, passed")
+    path.write_text(body.replace("check(center_rows)\n", f"check(center_rows)\n\n{payoff}"), encoding="utf-8")
+
+
 def commands() -> list[list[str]]:
     """The commands that the section shows, in order, each without `grader`."""
     return [line.partition("#")[0].split()[1:] for line in re.findall(r"^    (grader .*)$", text(), re.MULTILINE)]

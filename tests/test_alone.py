@@ -111,7 +111,7 @@ def test_the_opening_says_in_one_commented_line_how_to_get_the_grader(lesson):
 
 
 def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
-    monkeypatch.setattr("grader.course.course.address", lambda home: ADDRESS)
+    monkeypatch.setattr("grader.course.course_folder.address", lambda home: ADDRESS)
     lesson = "05_numpy_to_pytorch"
     *_, told, line, _ = before_the_first_code(lesson)
     assert line == f'# %pip install -q "attention-course[torch] @ git+{ADDRESS}"'
@@ -121,7 +121,7 @@ def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
         f"https://mybinder.org/v2/gh/someone/attention/HEAD?labpath=notebooks/{lesson}.ipynb",
     ]
     assert "![Open in Colab]" in told and "![Open in Binder]" in told
-    monkeypatch.setattr("grader.course.course.address", lambda home: "https://git.example.org/attention")
+    monkeypatch.setattr("grader.course.course_folder.address", lambda home: "https://git.example.org/attention")
     *_, told, line, _ = before_the_first_code(lesson)
     assert (
         "](" not in told and "git+https://git.example.org/attention" in line

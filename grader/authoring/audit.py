@@ -36,7 +36,7 @@ from grader.util.words import pluralize
 from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation, Tensor
 
-MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course
+MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course, as advice
 TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
 
 
@@ -97,7 +97,7 @@ def render(findings: Findings) -> str:
     lines = [f"{first:<{width}}" + "".join(f"{number:>10}" for number in numbers) for first, *numbers in table]
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
+    wanted = f"; {WANTED_MISTAKES} on average are advised." if mean < WANTED_MISTAKES else "."
     lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
     lines += [f"left out: {sentence}" for sentence in findings.left_out]
     lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
@@ -189,6 +189,8 @@ def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
         yield "it needs three hints: a question, where to look, code with a blank."
     elif "____" not in exercise.hints[2]:
         yield "its third hint has no blank '____' to fill in."
+    if not exercise.forbids and any("." in case.probe for case in cases):
+        yield 'it has a probe and forbids nothing; with forbids=("tampering",) no answer replaces what looks at it.'
     if len({mistake.id for mistake in exercise.mistakes}) < MIN_MISTAKES:
         yield f"it has fewer than {MIN_MISTAKES} mistakes."
     if not exercise.task.strip().endswith("."):

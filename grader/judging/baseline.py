@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -15,11 +15,11 @@ from grader.course.readings import UNNAMED, inputs, with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
-from grader.util.errors import AuthorError, LintError
+from grader.util.errors import AuthorError, LintError, author_slip
 from grader.worker import probes
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
-from grader.worker.values import Observation
+from grader.worker.values import Observation, Part
 
 MOST_KEPT = 128  # more than the course has exercises; where each learner has a seed, hundreds of learners' would fill the memory
 
@@ -60,13 +60,13 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
         for case in unwatched
     ]
     before = tuple(inputs(case) for case in unwatched)
-    expected = tuple(
-        with_readings(exercise, case, before[i], observe(reference, case, trusted=True))
-        for i, case in enumerate(unwatched)
-    )
+    expected = tuple(_reference_shows(exercise, reference, *each) for each in zip(unwatched, before, strict=True))
     for case, observation in zip(cases, expected, strict=True):
-        if (observation.failure is None) != (case.raises is None):
-            raise _slip(exercise, case, f"the solution's own result is {observation.failure or 'no exception'}.")
+        if (failure := observation.failure) is None and case.raises is not None:
+            raise _slip(exercise, case, "the solution raises no exception.")
+        if failure is not None and case.raises is None:
+            line = f" in its line `{failure.line}`" if failure.line else ""
+            raise _slip(exercise, case, f"the solution fails{line}: {failure.type or failure.kind}: {failure.message}.")
         if UNNAMED in observation.parts:
             what = f"`result_names` has {' and '.join(exercise.result_names)}; the solution returns something else."
             raise _slip(exercise, case, what)
@@ -79,9 +79,29 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     return Baseline(tuple(cases), expected, Diagnosis(exercise, unwatched, expected, before))
 
 
+def _reference_shows(exercise: Exercise, reference: Any, case: Case, given: Mapping[str, Part]) -> Observation:
+    """What a case shows of the reference. Raises: AuthorError where there is no such probe, or its reading fails."""
+    try:
+        probes.find(case.probe)
+    except KeyError:
+        module, _, name = case.probe.rpartition(".")
+        raise _slip(exercise, case, f"there is no `{name}` in solutions/{module.replace('.', '/')}.py.") from None
+    observed = observe(reference, case, trusted=True)
+    read = with_readings(exercise, case, given, observed)
+    if case.reading is not None and read.failure is not None and observed.failure is None and case.raises is None:
+        try:
+            case.reading(case, observed.parts)  # again, for its file and line
+        except Exception as error:
+            raise AuthorError([author_slip(error, _file(exercise))]) from error
+    return read
+
+
+def _file(exercise: Exercise) -> str:
+    return f"solutions/{exercise.lesson}/exercises/{exercise.name}.py"
+
+
 def _slip(exercise: Exercise, case: Case, what: str) -> AuthorError:
-    file = f"solutions/{exercise.lesson}/exercises/{exercise.name}.py"
-    return AuthorError([LintError(file, 0, f"case {case.key!r}: {what}")])
+    return AuthorError([LintError(_file(exercise), 0, f"case {case.key!r}: {what}")])
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

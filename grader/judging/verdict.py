@@ -82,6 +82,7 @@ class Verdict:
     slip:       a beginner's error that was proven beside the catalogue, one sentence; '' for none.
     printed, warned: what the learner's code printed in the failing case, and the warnings that it raised.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
+    cases:      (how many agreed, of how many); (0, 0) where that was not counted.
     max_difference: of all numbers from the reference's, as a part of those above 1.
     next_step:  where to look next. next_exercise: after a pass; of another lesson, also which.
     """

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grader.authoring.audit import audit, render
+from grader.authoring.build import build
 from grader.cli import main
 from grader.course import references
 from grader.course.course import COURSE_ENV, Course, open_course
@@ -19,6 +21,7 @@ from grader.grading import grade
 from grader.judging.judge import judge
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
+from grader.util.errors import AuthorError
 from tests import own_course
 from tests.conftest import ROOT
 from tests.live import Live
@@ -56,6 +59,35 @@ def test_the_probe_that_contributing_shows_tells_an_answer_that_keeps_something(
 
     verdict = judge(exercise, Live("center_rows", counting))
     assert (verdict.status, verdict.headline) == ("failed", "Expected: two calls give the same. This is not so.")
+
+
+def test_the_figure_that_contributing_shows_is_drawn_where_the_cell_knows_what_it_calls(mine, monkeypatch):
+    monkeypatch.setenv(COURSE_ENV, str(mine))
+    own_course.with_payoff(mine)
+    build(Course(mine), NAME)
+    solved = json.loads(Course(mine).solution_path(NAME).read_text(encoding="utf-8"))
+    (payoff,) = (cell for cell in solved["cells"] if "before_and_after" in "".join(cell["source"]))
+    assert "its rows without their means" in json.dumps(payoff["outputs"])
+    path = Course(mine).source_path(NAME)
+    path.write_text(path.read_text(encoding="utf-8").replace(", passed", ""), encoding="utf-8")
+    # A learner sees a sentence in place of this error.
+    with pytest.raises(AuthorError, match="this cell raises NameError: name 'passed' is not defined"):
+        build(Course(mine), NAME)
+
+
+@pytest.mark.parametrize(
+    "old, new, sentence",
+    [
+        ("probes.twice", "probes.two", "case 't0': there is no `two` in solutions/90_center/probes.py."),
+        ('parts["again"]', 'parts["agian"]', "exercises/center_rows.py:10: KeyError: 'agian'."),
+        ("forbids=('tampering',), ", "", "it has a probe and forbids nothing"),
+    ],
+)
+def test_a_slip_beside_a_probe_is_told_where_it_is(mine, old, new, sentence):
+    own_course.with_probe(mine)
+    assert audit(Course(mine), [NAME]).passed
+    _spec(mine, old, new)
+    assert sentence in render(audit(Course(mine), [NAME]))
 
 
 def test_it_is_a_course_as_the_installed_one_is(mine):
