@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import linecache
 import os
 import subprocess
 import sys
@@ -210,6 +211,22 @@ def test_the_course_s_own_kernels_give_on_arrays_what_they_give_in_the_interpret
             other = interpreted.parts[part]
             assert (one.kind, one.text) == (other.kind, other.text), (case.key, part)
             np.testing.assert_array_equal(one.array, other.array, f"{case.key}: {part}", strict=True)
+
+
+def test_code_of_a_file_without_lines_takes_nothing_from_equal_code_of_another(monkeypatch):
+    exercise = open_course().exercise("triton_add")
+    cases = baseline_of(exercise, 0).cases
+    mistake = next(one for one in exercise.mistakes if one.id == "KN1")
+    run = references._run
+
+    def without_lines(filename, text, names):
+        run(f"<nowhere {filename}>", text, names)
+        del linecache.cache[f"<nowhere {filename}>"]
+
+    monkeypatch.setattr(references, "_run", without_lines)
+    assert observe(references.wrong(exercise, mistake), cases[0], trusted=True).parts["call"].text == ""
+    monkeypatch.setattr(references, "_run", run)
+    assert observe(references.wrong(exercise, mistake), cases[0], trusted=True).parts["call"].text == "offsets n"
 
 
 def test_blocks_of_other_sizes_give_the_same_where_a_text_fits_into_the_smallest():

@@ -244,15 +244,15 @@ def _call_at_fault(name: str) -> str:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
-    return _call_at(frame.f_code, frame.f_lineno, name)
+    return _call_at(frame.f_code, frame.f_code.co_filename, frame.f_lineno, name)
 
 
 @cache
-def _call_at(code: CodeType, number: int, name: str) -> str:
-    """The same of the line of that number: a mistake has its fault at one line in nearly all cases."""
+def _call_at(code: CodeType, file: str, number: int, name: str) -> str:
+    """The same of the line of that number: a mistake has its fault at one line in nearly all cases. Code of two files may be equal."""
     first = code.co_firstlineno
     try:
-        block = getblock(getlines(code.co_filename)[first - 1 :])
+        block = getblock(getlines(file)[first - 1 :])
         kernel = ast.parse(dedent("".join(block))).body[0]
     except (SyntaxError, IndexError, TokenError):
         return ""
