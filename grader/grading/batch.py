@@ -55,7 +55,7 @@ _sandboxes: dict[int, tuple[Settings, Sandbox]] = {}  # by thread
 _zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
-def warm_sandbox(settings: Settings) -> Sandbox:
+def _warm_sandbox(settings: Settings) -> Sandbox:
     """The one that this thread keeps for the next submission. Raises: TooOpen, SandboxError."""
     thread = threading.get_ident()
     if thread not in _sandboxes or _sandboxes[thread][0] != settings:
@@ -77,7 +77,7 @@ def close_sandboxes(*threads: int) -> None:
 
 
 def isolation_level(settings: Settings) -> str:
-    return warm_sandbox(settings).isolation
+    return _warm_sandbox(settings).isolation
 
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
@@ -94,7 +94,7 @@ def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
 
 def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
-    sandbox, place = warm_sandbox(settings), new_folder()
+    sandbox, place = _warm_sandbox(settings), new_folder()
     try:
         submission = unpack(packed, Path(place)) or _unread(packed, settings)
         own = replace(settings, seed=settings.seed_of(packed.key))
