@@ -526,8 +526,8 @@ if passed(loss_without_head):
 
 # %% [markdown]
 # The course's copy misses head {{ worst[0] }}.{{ worst[1] }} most; even with its mean in its place the loss is
-# {{ with_its_mean[worst]:.2f; it > all_there }} nats, not {{ all_there:.2f; it < 2 }}. Most heads are hardly missed, as in far larger models
-# (Michel et al. 2019).
+# {{ with_its_mean[worst]:.2f; it > all_there }} nats, not {{ all_there:.2f; it < 2 }}. Most heads are hardly missed, as in far
+# larger models (Michel et al. 2019).
 #
 # ## What a head adds
 #
