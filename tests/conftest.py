@@ -34,6 +34,9 @@ libraries.import_nbformat()  # jupytext and nbval would import it in its whole t
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()
+# The engine's tests: a folder for each of the engine's own, and the attacks.
+ENGINE = {*(path.parent.name for path in (ROOT / "grader").glob("*/__init__.py")), "hostile"}
+MIXING = ROOT / "tests" / "courses" / "mixing"  # which course they judge
 WHOLE_GRID = bool(
     os.environ.get("WHOLE_GRID")
 )  # every combination where a part of them proves the kind; see CONTRIBUTING.md
@@ -41,10 +44,10 @@ WHOLE_GRID = bool(
 # The files that take long begin first, the longest before the others, so that all processes end at about the same time.
 LONG = (
     "test_ordinary_user.py",
-    "test_lab.py",
-    "test_notebooks.py::test_nbval",
-    "test_notebooks.py",
-    "authoring/test_audit.py::test_every_lesson",
+    "attention/test_lab.py",
+    "attention/test_notebooks.py::test_nbval",
+    "attention/test_notebooks.py",
+    "attention/test_audit.py",
     "sandbox/test_sandbox.py",
     "test_package.py",
     "test_types.py",
@@ -55,11 +58,11 @@ LONG = (
     "test_site.py",
     "test_setups.py",
     "hostile",
-    "test_zoo.py",
+    "attention/test_zoo.py",
     "judging",
-    "test_lesson_16.py",
-    "test_smollm2.py",
-    "course/test_heads.py",
+    "attention/test_kernel_lesson.py",
+    "attention/test_smollm2.py",
+    "attention/test_heads.py",
     "grading",
     "source/test_allowed.py",
     "source/test_scopes.py",
@@ -90,10 +93,10 @@ SETUP = (
 )
 # What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
 JUDGED = (
-    "authoring/test_audit.py",
-    "test_zoo.py",
-    "test_kill_matrix.py",
-    "test_agreement.py",
+    "attention/test_audit.py",
+    "attention/test_zoo.py",
+    "attention/test_kill_matrix.py",
+    "attention/test_agreement.py",
     "judging/test_agreement.py",
     "judging/test_hostile_numbers.py",
     "judging/test_parameters.py",
@@ -208,9 +211,12 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def the_package_s_course():
-    """A test that takes another course leaves it behind."""
+def its_course(request):
+    """The engine's tests judge a course of their own, all others the attention course; a test that takes another leaves it behind."""
     before = os.environ.get(COURSE_ENV)
+    if request.path.relative_to(ROOT / "tests").parts[0] in ENGINE:
+        os.environ[COURSE_ENV] = str(MIXING)
+        kernel_course.cache_clear()
     yield
     os.environ.pop(COURSE_ENV, None)
     if before:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from grader.authoring.audit import Findings, audit, render
@@ -157,15 +156,3 @@ def test_an_exercise_that_lacks_a_library_is_left_out_and_told(monkeypatch):
     findings = audit(open_course(), ["15_kernel"])
     left_out = [line for line in render(findings).splitlines() if line.startswith("left out: 15_kernel, triton_")]
     assert findings.passed and len(left_out) == 3 and all("triton is not installed" in line for line in left_out)
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", open_course().lessons())
-def test_every_lesson_of_the_course_keeps_the_rules(name):
-    """What `grader audit` proves of the course: every mistake of every exercise is rejected and named, every solution passes."""
-    findings = audit(open_course(), [name])
-    assert findings.problems == []
-    assert np.mean([row.mistakes for row in findings.rows]) >= 6
-    assert [(row.exercise.name, row.named) for row in findings.rows] == [
-        (one.name, len({m.id for m in one.mistakes})) for one in open_course().lesson(name).exercises
-    ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.attention.test_zoo import ANIMALS
 from tests.live import verdict_on
-from tests.test_zoo import ANIMALS
 
 BODY = "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)"
 

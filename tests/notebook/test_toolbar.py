@@ -1,4 +1,4 @@
-"""The buttons below a verdict: which are there, what each press shows, and to whom they are offered. tests/test_lab.py presses them in a browser."""
+"""The buttons below a verdict: which are there, what each press shows, and to whom they are offered. tests/attention/test_lab.py presses them in a browser."""
 
 from __future__ import annotations
 

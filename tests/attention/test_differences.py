@@ -8,9 +8,9 @@ import pytest
 
 from grader.course.course import open_course
 from grader.judging.judge import judge
+from tests.attention.zoo.differences import DIFFERENCES
 from tests.conftest import WHOLE_GRID
 from tests.live import from_cells
-from tests.zoo.differences import DIFFERENCES
 
 STEPS = [(10.0**-power, back * 10.0**-power) for power in range(2, 10, 1 if WHOLE_GRID else 3) for back in (-1, 0)]
 SENTENCES = {

@@ -15,9 +15,9 @@ from grader.course.course import open_course
 from grader.grading.grade import Settings, grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
+from tests.attention.test_zoo import ANIMALS
 from tests.conftest import KEPT, WHOLE_GRID
 from tests.live import verdict_on
-from tests.test_zoo import ANIMALS
 
 _defined = cache(defined_names)
 TAKEN = 3 if WHOLE_GRID else 2  # of the answers of each exercise; the zoo's own test judges all of them live

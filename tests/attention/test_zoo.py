@@ -8,9 +8,9 @@ import pytest
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text
+from tests.attention.zoo import beginners
+from tests.attention.zoo.otherwise import OTHERWISE
 from tests.live import from_cells, verdict_on
-from tests.zoo import beginners
-from tests.zoo.otherwise import OTHERWISE
 
 
 def _mutated(text: str, hunks: tuple[str, ...]) -> str:

@@ -165,7 +165,7 @@ def test_a_rank_that_waits_for_something_else_is_told_within_two_seconds(setup, 
 
 def test_a_process_ends_although_ranks_are_blocked_in_it():
     text = (
-        "import threading\nfrom tests.course.test_several_devices import *\n"
+        "import threading\nfrom tests.attention.test_several_devices import *\n"
         "barrier = 'import threading', 'barrier = threading.Barrier(2)', with_lines('barrier.wait()')\n"
         "print(judge(open_course().exercise('ring_attention'), from_cells('ring_attention', *barrier)).status)"
     )
