@@ -146,6 +146,10 @@ def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
 def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:
     """(place in the list, mistake, what it shows on every case) of each; the diagnosis keeps it, and runs none of them again."""
     baseline = baseline_of(exercise, SEED)
+    # Whether a mistake runs something forbidden, one case tells. Operations are counted, and sizes looked at, in some case or in each.
+    counted = {i for i, case in enumerate(baseline.cases) if exercise.requires or {"table", "tiles"} & case.options.keys()}
+    pairs = enumerate(zip(baseline.cases, baseline.diagnosis.cases, strict=True))
+    cases = [watched if i == 0 or i in counted else plain for i, (watched, plain) in pairs]
     observed: list[tuple[int, Mistake, Sequence[Observation]]] = []
     for number, mistake in enumerate(exercise.mistakes):
         try:
@@ -153,7 +157,7 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
         except AuthorError:
             continue  # among what _patches says
         with same_random_state():
-            observations = tuple(observe(wrong, case, trusted=True) for case in baseline.cases)
+            observations = tuple(observe(wrong, case, trusted=True) for case in cases)
         baseline.diagnosis.keep(number, observations)
         observed.append((number, mistake, observations))
     return observed
