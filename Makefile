@@ -73,16 +73,17 @@ kernel: $(VENV)/.kernel
 $(FOLDER):
 	cp -R notebooks "$@"
 
+# More processes than a small machine has cores: many a test waits for a browser, a process or a limit.
 test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
 	$(BIN)/grader build --check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 # make test runs these, too, where a file that decides them has changed, and so always in a fresh clone; see tests/conftest.py.
 test-packaging: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 tests/test_package.py tests/test_core.py tests/test_alone.py tests/authoring/test_release.py \
+	$(BIN)/python -m pytest -n 3 tests/test_package.py tests/test_core.py tests/test_alone.py tests/authoring/test_release.py \
 	  tests/authoring/test_release_setup.py tests/test_ordinary_user.py tests/test_setups.py tests/test_site.py
 
 build: $(VENV)/.lab

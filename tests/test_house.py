@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from grader.course.course import open_course
-from tests.conftest import ROOT
+from tests.conftest import ENGINE, ROOT
 
 PACKAGE = ROOT / "grader"
 
@@ -165,13 +166,23 @@ OTHER_THINGS = {
 
 def test_the_engine_names_no_lesson():
     """Neither by number, title or folder nor by an exercise; docstrings and comments may, and so may what is listed above."""
-    found = {
-        (path.relative_to(PACKAGE).as_posix(), name)
-        for path in FILES.values()
+    assert _named_in(FILES.values(), PACKAGE) == set(LESSONS_NAMED)
+
+
+def test_the_engine_s_tests_name_no_lesson_either():
+    """They judge a course of their own; what is about the attention course stands in tests/attention."""
+    tests = ROOT / "tests"
+    assert _named_in((path for room in sorted(ENGINE) for path in (tests / room).rglob("*.py")), tests) == set()
+
+
+def _named_in(paths: Iterable[Path], root: Path) -> set[tuple[str, str]]:
+    """Each file, seen from `root`, with each lesson or exercise that its code names."""
+    return {
+        (path.relative_to(root).as_posix(), name)
+        for path in paths
         for text, imported in _words(ast.parse(path.read_text(encoding="utf-8")))
         for name in _lessons_in(text, imported)
     }
-    assert found == set(LESSONS_NAMED)
 
 
 @pytest.mark.parametrize(
