@@ -12,9 +12,9 @@ from grader.course.spec import Case
 from grader.judging import wording
 from grader.judging.compare import Compared, close, gaps, largest_relative_difference
 from grader.worker.values import Observation, Part, describe
-from tests.toy import EXERCISE
+from tests.mixing_course import COURSE
 
-CASE = Case("c", "c")
+EXERCISE, CASE = COURSE.exercise("shares"), Case("c", "c")
 WANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
