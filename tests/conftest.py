@@ -69,7 +69,7 @@ LONG = (
     "cli",
     "reports/test_class.py",
     "worker/test_wire.py",
-    "worker/test_device_probe.py",
+    "attention/test_device_probe.py",
 )
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 PACKAGING = (
