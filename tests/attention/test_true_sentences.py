@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from grader.course.course import open_course
 from grader.judging.judge import judge
+from tests.judging.test_findings import parsing
 from tests.live import from_cells
 
 
@@ -93,3 +96,10 @@ def test_a_property_that_the_results_do_not_try_is_not_told():
     cell = "def softmax_gradient_norm(scores):\n    return np.ones(np.shape(scores)[:-1])\n"  # wrong already where nothing is raised
     found = verdict("softmax_gradient_norm", cell)
     assert not found.passed and not any("2³⁰" in one for one in found.verified)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(open_course().solutions.glob("*/readings.py")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_no_reading_parses_a_sentence_or_a_name(path):
+    assert parsing(path) == []

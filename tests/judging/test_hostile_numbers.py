@@ -145,7 +145,7 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
         one = Compared(COURSE.exercise("shares"), Case("a", "a", (got,), names=("x",)), right, theirs)
         with np.errstate(all="ignore"):  # as judge() has it
             tables = evidence.tables(one)
-        verdicts.append(Verdict("softmax", "failed", "It differs.", "values", tables=tables))
+        verdicts.append(Verdict("shares", "failed", "It differs.", "values", tables=tables))
     show(COURSE, *verdicts)
     assert capfd.readouterr().err == ""
 

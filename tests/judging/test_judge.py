@@ -338,17 +338,17 @@ def test_what_underflows_warns_nobody_as_in_numpy():
 
 def test_what_was_printed_and_warned_is_shown_folded():
     def shares(scores):
-        print("before the softmax:", scores.shape)
+        print("before the sum:", scores.shape)
         return np.log(scores * 0)
 
     verdict = verdict_on(shares)
-    assert verdict.printed == "before the softmax: (2, 3)\n"
+    assert verdict.printed == "before the sum: (2, 3)\n"
     assert len(verdict.warned) == 1 and verdict.warned[0].startswith(
         "RuntimeWarning: divide by zero encountered in log (line "
     )
     said, page = text.render_verdict(verdict), html.render_verdict(verdict)
     assert (
-        "What it printed\n    before the softmax: (2, 3)" in said
+        "What it printed\n    before the sum: (2, 3)" in said
         and "Warnings that your code raised\n  - RuntimeWarning" in said
     )
     assert (
