@@ -97,6 +97,19 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
     assert found(exercise, {i: changed(one, lambda a: -a) if i in shown else one for i, one in right.items()}) == []
 
 
+def test_three_results_prove_one_and_two_do_not():
+    exercise, work = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED)
+
+    def negative(proofs):
+        """Found where all results but so many are 0, of which nobody sees the sign."""
+        right = [changed(one, lambda a, at=at: a * (at < proofs)) for at, one in enumerate(work.expected)]
+        pairs = zip(work.cases, right, strict=True)
+        negated = (Compared(exercise, case, one, changed(one, lambda a: -a)) for case, one in pairs)
+        return outcomes.symptom(exercise, dict(enumerate(negated)))
+
+    assert (negative(2), negative(3)) == ("", "RS3")
+
+
 def test_each_has_a_text_and_each_text_can_be_found():
     assert {text.id for text in outcome_texts.TEXTS} == set(outcomes.OUTCOMES) | {
         "RS9",
