@@ -69,7 +69,7 @@ LONG = (
     "cli",
     "reports/test_class.py",
     "worker/test_wire.py",
-    "worker/test_device_probe.py",
+    "attention/test_device_probe.py",
 )
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 PACKAGING = (
@@ -97,9 +97,8 @@ JUDGED = (
     "attention/test_zoo.py",
     "attention/test_kill_matrix.py",
     "attention/test_agreement.py",
-    "judging/test_agreement.py",
-    "judging/test_hostile_numbers.py",
-    "judging/test_parameters.py",
+    "attention/test_hostile_numbers.py",
+    "attention/test_parameters.py",
 )
 KEPT = contextlib.ExitStack()  # what the tests that judge one lesson leave to those of the next
 LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from grader.course import references
 from grader.course.course import Course, open_course
 from tests.conftest import MIXING
 
@@ -38,6 +39,14 @@ RIGHT = {
         return mix_torch(self.w_q(x), self.w_k(x), self.w_v(x))""",
     "twice": "def twice(tensor):\n    return tensor + tensor",
 }
+
+
+def made(name: str, *ids: str) -> Any:
+    """What the solution of an exercise makes, with these of its mistakes in it."""
+    exercise = COURSE.exercise(name)
+    wrong = {mistake.id: mistake.wrong for mistake in reversed(exercise.mistakes)}  # each in its first way
+    edits = [edit for id in ids for edit in references.edits_of(exercise, wrong[id])]
+    return references.patched(exercise, tuple(edits)) if ids else references.reference(exercise)
 
 
 def notebook(lesson: str, **codes: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Exercise, Mistake
+from grader.judging.baseline import MOST_KEPT
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
 from tests.live import Live
@@ -56,3 +57,7 @@ def test_a_mistake_is_rejected_and_named_with_other_numbers(name, mistake):
 
 def test_every_exercise_is_tried_with_other_numbers():
     assert {name for name, _ in SOME} == set(EXERCISES)
+
+
+def test_what_was_drawn_and_computed_is_kept_for_every_exercise():
+    assert len(EXERCISES) < MOST_KEPT

@@ -38,6 +38,7 @@ def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     id, text = wrong
     verdict = verdict_on(exercise, text)
     assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
+    assert verdict.cases[0] < verdict.cases[1] or verdict.cases == (0, 0), verdict.cases
     if id is not None:
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
 

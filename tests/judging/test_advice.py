@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from grader.course.course import open_course
 from grader.judging import exceptions
 from grader.judging.judge import judge
 from grader.worker.values import AtHand, Failure
 from tests.live import from_cells
+from tests.mixing_course import COURSE
 
 A, B, WHOLE = np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 3), dtype=int)
 P, Q = torch.ones(2, 3), torch.ones(4, 3)
@@ -160,8 +160,8 @@ def test_what_is_not_known_gets_no_sentence():
         assert exceptions.advice(Failure("exception", type_, message)) == ""
 
 
-def advised(cell: str, name: str = "softmax_rows") -> str:
-    return " ".join(judge(open_course().exercise(name), from_cells(name, cell)).details)
+def advised(cell: str, name: str = "shares") -> str:
+    return " ".join(judge(COURSE.exercise(name), from_cells(name, cell)).details)
 
 
 def test_keepdims_is_advised_where_a_sum_lost_its_axis_and_nowhere_else():
@@ -169,22 +169,20 @@ def test_keepdims_is_advised_where_a_sum_lost_its_axis_and_nowhere_else():
         "e = np.exp(scores)\n    return e / e.sum(axis=1)",
         "e = np.exp(scores)\n    total = e.sum(1)\n    return e / total",
     ):
-        exercise = "def softmax_rows(scores):\n    scores = np.concatenate([scores, scores], axis=1)\n    " + body
+        exercise = "def shares(scores):\n    scores = np.concatenate([scores, scores], axis=1)\n    " + body
         assert "keepdims" in advised(exercise)
-    other = advised("def softmax_rows(scores):\n    return scores + np.ones((7, 5))")
+    other = advised("def shares(scores):\n    return scores + np.ones((7, 5))")
     assert "keepdims" not in other and "matched from the right" in other
 
 
 def test_keepdims_is_not_advised_for_a_sum_that_comes_later():
-    later = advised("def softmax_rows(scores):\n    total = (scores * np.ones((7, 5))).sum(axis=1)\n    return total")
+    later = advised("def shares(scores):\n    total = (scores * np.ones((7, 5))).sum(axis=1)\n    return total")
     assert "keepdims" not in later and "matched from the right" in later
 
 
 def test_a_transposition_is_advised_where_it_would_fit():
-    assert "if B is transposed" in advised(
-        "def softmax_rows(scores):\n    other = scores + 1\n    return scores @ other"
-    )
-    wrong = advised("def softmax_rows(scores):\n    few = scores[:1, :2]\n    return scores @ few")
+    assert "if B is transposed" in advised("def shares(scores):\n    other = scores + 1\n    return scores @ other")
+    wrong = advised("def shares(scores):\n    few = scores[:1, :2]\n    return scores @ few")
     assert "transposed" not in wrong and "as long as" in wrong
 
 
@@ -247,7 +245,7 @@ def test_whole_rows_are_spoken_of_where_an_array_is_the_only_index(line, advice)
     assert advice in said and "queries" not in said
 
 
-RIGHT_ROWS = "def softmax_rows(scores):\n    e = np.exp(scores - max(scores.max(axis=1), 0.5))\n    return e / e.sum(axis=1, keepdims=True)\n"
+RIGHT_ROWS = "def shares(scores):\n    e = np.exp(scores - max(scores.max(axis=1), 0.5))\n    return e / e.sum(axis=1, keepdims=True)\n"
 
 
 @pytest.mark.parametrize(
@@ -260,7 +258,7 @@ RIGHT_ROWS = "def softmax_rows(scores):\n    e = np.exp(scores - max(scores.max(
 )
 def test_one_of_python_s_functions_that_is_something_else_is_told(before, says):
     text = f"{before}\n" + RIGHT_ROWS
-    verdict = judge(open_course().exercise("softmax_rows"), from_cells("softmax_rows", text))
+    verdict = judge(COURSE.exercise("shares"), from_cells("shares", text))
     assert verdict.slip.startswith(says) and ("another meaning" in verdict.slip) == bool(says)
 
 
@@ -269,12 +267,11 @@ def test_no_einsum_is_blamed_where_there_is_none():
     assert "In einsum" in advised_on("out = np.einsum('bqk,bkd->bqd', w, v)", error)
     assert "in front of them" in advised_on("out = w @ v", error)
     cell = """
-def scaled_dot_product_attention(q, k, v):
-    weights = np.exp(np.dot(q, k.swapaxes(-1, -2)) / np.sqrt(q.shape[-1]))
-    weights = weights / weights.sum(axis=-1, keepdims=True)
-    return weights @ v, weights
+def shares(scores):
+    batch = np.stack([scores] * 3)
+    return np.dot(batch, batch.swapaxes(-1, -2)) @ batch
 """
-    assert "`np.dot` multiplies each matrix of one batch with each" in advised(cell, "scaled_dot_product_attention")
+    assert "`np.dot` multiplies each matrix of one batch with each" in advised(cell)
 
 
 def test_a_librarys_function_is_not_compared_with_the_exercise():
@@ -282,45 +279,38 @@ def test_a_librarys_function_is_not_compared_with_the_exercise():
     assert "What this line calls" in advised_on(
         line, 'TypeError: softmax() missing 1 required positional arguments: "dim"'
     )
-    own = advised(
-        "def softmax(x):\n    e = np.exp(x - x.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)",
-        "softmax",
-    )
+    own = advised("def scaled(scores):\n    return scores / 2", "scaled")
     assert "the exercise's" in own and "this line" not in own
 
 
 def test_expected_shapes_are_told_where_a_shape_may_be_at_fault():
     cell = """
-class SelfAttention(nn.Module):
-    def __init__(self, d_model, d_k, d_v):
+class Mixer(nn.Module):
+    def __init__(self, d_model, d, d_v):
         super().__init__()
-        self.w_q = nn.Linear(d_model, d_k{bias})
-        self.w_k, self.w_v = nn.Linear(d_model, d_k, bias=False), nn.Linear(d_model, d_v, bias=False)
+        self.w_q = nn.Linear(d_model, d{bias})
+        self.w_k, self.w_v = nn.Linear(d_model, d, bias=False), nn.Linear(d_model, d_v, bias=False)
 
     def forward(self, x):
         return self.{w_q}(x) @ self.w_k(x), x
 """
     biased, without = (
-        advised(cell.format(bias=bias, w_q=w_q), "SelfAttention")
-        for bias, w_q in (("", "w_q"), (", bias=False", "query"))
+        advised(cell.format(bias=bias, w_q=w_q), "Mixer") for bias, w_q in (("", "w_q"), (", bias=False", "query"))
     )
     assert "Expected shape" not in biased + without
-    assert "Expected shapes: output" in advised(cell.format(bias=", bias=False", w_q="w_q"), "SelfAttention")
+    assert "Expected shapes: output" in advised(cell.format(bias=", bias=False", w_q="w_q"), "Mixer")
 
 
 def test_if_is_blamed_only_where_there_is_one():
-    assert "`if` needs one" in advised("def softmax_rows(scores):\n    if scores:\n        return scores\n    return 1")
+    assert "`if` needs one" in advised("def shares(scores):\n    if scores:\n        return scores\n    return 1")
     pairs = advised(
-        "def softmax_rows(scores):\n    pairs = [(row, i) for i, row in enumerate(scores)]\n    return max(pairs)[1]"
+        "def shares(scores):\n    pairs = [(row, i) for i, row in enumerate(scores)]\n    return max(pairs)[1]"
     )
     assert "`if`" not in pairs and "`key=…`" in pairs
 
 
 def test_where_a_mistake_is_proven_general_advice_is_silent():
-    named = judge(
-        open_course().exercise("attention_scores"),
-        from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"),
-    )
+    named = judge(COURSE.exercise("products"), from_cells("products", "def products(Q, K):\n    return Q @ K"))
     assert (
         named.status == "error"
         and named.mistakes

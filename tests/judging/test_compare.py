@@ -12,9 +12,9 @@ from grader.course.spec import Case
 from grader.judging import wording
 from grader.judging.compare import Compared, close, gaps, largest_relative_difference
 from grader.worker.values import Observation, Part, describe
-from tests.toy import EXERCISE
+from tests.mixing_course import COURSE
 
-CASE = Case("c", "c")
+EXERCISE, CASE = COURSE.exercise("shares"), Case("c", "c")
 WANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
@@ -145,3 +145,9 @@ def test_the_second_call_of_a_pair_is_taken_apart_like_the_first():
     second = replace(returned((WANT, WANT)), of="second call")
     flat = named(pair.result_names, {"result": returned((WANT, WANT)), "another": second})
     assert list(flat) == ["output", "weights", "output of the second call", "weights of the second call"]
+
+
+def test_of_two_parts_the_one_of_another_type_comes_first():
+    right = {"output": returned(WANT), "weights": returned(WANT)}
+    wrong = {"output": returned(WANT + 1), "weights": returned(None)}
+    assert [finding.stage for finding in compare(EXERCISE, CASE, right, wrong)] == ["type", "values"]

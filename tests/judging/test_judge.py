@@ -17,61 +17,65 @@ from grader.reports import html, text
 from grader.source.policy import Sources
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation, Part, describe
-from tests import toy
 from tests.live import Live
+from tests.mixing_course import COURSE, made
+
+EXERCISE = COURSE.exercise("shares")
 
 
 @pytest.fixture(autouse=True)
-def the_toy(monkeypatch):
-    toy.install(monkeypatch)
+def nothing_kept():
     baseline_of.cache_clear()
     yield
     baseline_of.cache_clear()
 
 
 def verdict_on(obj, **kwargs):
-    return judge(toy.EXERCISE, Live("softmax_rows", obj, **kwargs))
+    return judge(EXERCISE, Live("shares", obj, **kwargs))
 
 
 def test_a_right_answer_passes_and_says_what_was_verified():
-    verdict = verdict_on(toy.build())
+    verdict = verdict_on(made("shares"))
     assert verdict.passed and verdict.max_difference == 0.0
-    assert verdict.verified[:2] == ("type, shape and dtype are as expected", "each row sums to 1")
-    assert "extremes hold: scores of 1000" in verdict.verified
-    assert verdict.next_exercise == "weighted_sum"
+    assert verdict.verified[:2] == ("type, shape and dtype are as expected", "each row of weights sums to 1")
+    extremes = "scores of 1000; more scores of 1000; scores of −1000; rows near 1000, near −400 and from −1000 to 1000"
+    assert f"extremes hold: {extremes}" in verdict.verified
+    assert verdict.next_exercise == "blend"
 
 
-@pytest.mark.parametrize("id", ["SM1", "SM3", "SM5", "TY1"])
+@pytest.mark.parametrize("id", ["MX7", "MX8", "MX9", "MX11"])
 def test_a_known_mistake_is_named_with_its_sentence(id):
-    verdict = verdict_on(toy.build(id))
+    verdict = verdict_on(made("shares", id))
     assert verdict.status == "failed"
-    assert verdict.mistakes == (id,) and verdict.sentences == (f"This is {id}.",)
+    assert verdict.mistakes == (id,) and verdict.sentences == (EXERCISE.course.mistake_text(id).sentence,)
     assert f'explain("{id}")' in verdict.next_step
 
 
 def test_two_mistakes_at_once_are_both_named():
-    verdict = verdict_on(toy.build("SM1", "SM5"))
-    assert verdict.mistakes == ("SM1+SM5",)
-    assert verdict.sentences == ("This is SM1. Also: This is SM5.",)
+    verdict = verdict_on(made("shares", "MX7", "MX9"))
+    assert verdict.mistakes == ("MX7+MX9",)
+    assert verdict.sentences == (
+        "The columns sum to 1; each row is to. Also: exp overflowed: subtract each row's largest score first.",
+    )
 
 
 def test_an_unknown_mistake_is_not_guessed():
-    verdict = verdict_on(lambda scores: toy.build()(scores) ** 2)
+    verdict = verdict_on(lambda scores: made("shares")(scores) ** 2)
     assert verdict.status == "failed" and verdict.mistakes == () and verdict.stage == "properties"
 
 
 def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_difference():
-    verdict = verdict_on(toy.build("TY1"))
+    verdict = verdict_on(made("shares", "MX11"))
     assert [table.role for table in verdict.tables] == ["input", "expected", "actual", "difference"]
     given, expected, got, difference = (table.array for table in verdict.tables)
     assert given.shape == (2, 3)
     np.testing.assert_allclose(got - expected, difference)
-    assert verdict.experiment.startswith("Two rows of three: softmax_rows(scores (2, 3) float64)")
+    assert verdict.experiment.startswith("Two rows of three scores: shares(scores (2, 3) float64)")
 
 
 def test_of_right_numbers_in_a_list_no_difference_is_shown():
     verdict = verdict_on(
-        lambda scores: list(toy.build()(scores)[0]) if scores.ndim == 1 else toy.build()(scores).tolist()
+        lambda scores: list(made("shares")(scores)[0]) if scores.ndim == 1 else made("shares")(scores).tolist()
     )
     assert verdict.stage == "type" and "difference" not in {table.role for table in verdict.tables}
 
@@ -90,13 +94,13 @@ def test_large_tables_hold_no_more_than_is_shown():
 
 
 def test_shape_comes_before_values():
-    verdict = verdict_on(lambda scores: toy.build()(scores)[:, :1])
+    verdict = verdict_on(lambda scores: made("shares")(scores)[:, :1])
     assert verdict.stage == "shape"
     assert verdict.headline == "The result has shape (2, 1); expected (2, 3)."
 
 
 def test_type_comes_before_shape():
-    verdict = verdict_on(lambda scores: toy.build()(scores).tolist())
+    verdict = verdict_on(lambda scores: made("shares")(scores).tolist())
     assert verdict.stage == "type" and "a list of 2 is" not in verdict.headline
     assert verdict.headline == "The result is a list of 2; expected a NumPy array."
 
@@ -111,19 +115,19 @@ def test_nan_is_found_before_differences():
 
 
 def test_a_changed_input_is_the_last_thing_reported():
-    def softmax_rows(scores):
+    def shares(scores):
         scores -= scores.max(axis=1, keepdims=True)
-        return toy.build()(scores)
+        return made("shares")(scores)
 
-    verdict = verdict_on(softmax_rows)
+    verdict = verdict_on(shares)
     assert verdict.stage == "inputs" and "changes its input scores in place" in verdict.headline
 
 
 def test_an_exception_shows_the_learners_line_and_shapes():
-    def softmax_rows(scores):
+    def shares(scores):
         return scores @ scores
 
-    verdict = verdict_on(softmax_rows)
+    verdict = verdict_on(shares)
     assert verdict.status == "error" and "ValueError" in verdict.headline
     assert verdict.line.text == "return scores @ scores"
     assert "Shapes on that line: scores (2, 3) float64." in verdict.details
@@ -132,14 +136,14 @@ def test_an_exception_shows_the_learners_line_and_shapes():
 
 def test_a_stub_is_not_started_and_a_library_that_raises_the_same_is_an_error():
     def stub(scores):
-        raise NotImplementedError("softmax_rows is not written yet")
+        raise NotImplementedError("shares is not written yet")
 
     assert verdict_on(stub).status == "not_started"
 
 
 def test_a_forbidden_call_is_refused_by_its_source_before_it_runs():
     called = []
-    source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
+    source = Sources(("from scipy.special import softmax\ndef shares(s):\n    return softmax(s, axis=1)",))
     verdict = verdict_on(lambda scores: called.append(1), sources=source)
     assert verdict.status == "forbidden" and called == []
     assert verdict.line.text == "return softmax(s, axis=1)"
@@ -169,7 +173,7 @@ def test_after_a_timeout_nothing_more_is_asked():
                 asked.append(case.key)
                 yield Observation(failure=Failure("timeout"))
 
-    assert judge(toy.EXERCISE, Stuck("softmax_rows", None)).status == "timeout"
+    assert judge(EXERCISE, Stuck("shares", None)).status == "timeout"
     assert asked == ["small"]
 
 
@@ -188,25 +192,25 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
     monkeypatch.setattr(_Judgement, "_judge_observations", lambda self: judged.append(self) or kept(self))
 
     def on(obj, kind=Came, seed=1):
-        return judge(toy.EXERCISE, kind("softmax_rows", obj), seed)
+        return judge(EXERCISE, kind("shares", obj), seed)
 
-    first, again = on(toy.build()), on(toy.build())
+    first, again = on(made("shares")), on(made("shares"))
     assert first.passed and again.passed and again.verified == first.verified and len(judged) == 1
-    wrong, wrong_again = on(toy.build("SM1")), on(toy.build("SM1"))
-    assert wrong.mistakes == wrong_again.mistakes == ("SM1",) and len(judged) == 2
-    assert on(toy.build(), seed=2).passed and len(judged) == 3  # other inputs, other numbers
+    wrong, wrong_again = on(made("shares", "MX7")), on(made("shares", "MX7"))
+    assert wrong.mistakes == wrong_again.mistakes == ("MX7",) and len(judged) == 2
+    assert on(made("shares"), seed=2).passed and len(judged) == 3  # other inputs, other numbers
     assert (
-        on(toy.build(), Live).passed and on(toy.build(), Live).passed and len(judged) == 5
+        on(made("shares"), Live).passed and on(made("shares"), Live).passed and len(judged) == 5
     )  # in the notebook nothing is kept
-    source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
-    assert judge(toy.EXERCISE, Came("softmax_rows", toy.build(), sources=source), 1).status == "forbidden"
+    source = Sources(("from scipy.special import softmax\ndef shares(s):\n    return softmax(s, axis=1)",))
+    assert judge(EXERCISE, Came("shares", made("shares"), sources=source), 1).status == "forbidden"
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch):
     monkeypatch.setattr("grader.judging.judge.MOST_VERDICTS", 3)
     for factor in range(2, 8):
-        judge(toy.EXERCISE, Came("softmax_rows", lambda scores, factor=factor: scores * factor), 1)
-    assert len(baseline_of(toy.EXERCISE, 1).verdicts) == 3
+        judge(EXERCISE, Came("shares", lambda scores, factor=factor: scores * factor), 1)
+    assert len(baseline_of(EXERCISE, 1).verdicts) == 3
 
 
 def test_a_class_with_hostile_methods_is_only_a_wrong_type():
@@ -224,11 +228,11 @@ def test_a_class_with_hostile_methods_is_only_a_wrong_type():
 
 
 def test_the_same_seed_gives_the_same_inputs_and_another_seed_others():
-    one, two = baseline_of(toy.EXERCISE, 1), baseline_of(toy.EXERCISE, 2)
+    one, two = baseline_of(EXERCISE, 1), baseline_of(EXERCISE, 2)
     baseline_of.cache_clear()
-    again = baseline_of(toy.EXERCISE, 1)
-    assert np.array_equal(one.cases[1].args[0], again.cases[1].args[0])
-    assert not np.array_equal(one.cases[1].args[0], two.cases[1].args[0])
+    again = baseline_of(EXERCISE, 1)
+    assert np.array_equal(one.cases[3].args[0], again.cases[3].args[0])
+    assert not np.array_equal(one.cases[3].args[0], two.cases[3].args[0])
 
 
 def test_global_random_state_is_left_as_found():
@@ -239,14 +243,14 @@ def test_global_random_state_is_left_as_found():
 
 
 def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
-    exercise = replace(toy.EXERCISE, compare=lambda case, expected, got: "the rows do not fall.", properties=())
-    verdict = judge(exercise, Live("softmax_rows", toy.build()))
+    exercise = replace(EXERCISE, compare=lambda case, expected, got: "the rows do not fall.", properties=())
+    verdict = judge(exercise, Live("shares", made("shares")))
     assert verdict.headline == "the rows do not fall."
     assert {table.role for table in verdict.tables} == {"input", "actual"}
 
 
 def compared(case, right, theirs):
-    return Compared(toy.EXERCISE, case, Observation(right), Observation(theirs))
+    return Compared(EXERCISE, case, Observation(right), Observation(theirs))
 
 
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():
@@ -260,13 +264,13 @@ def test_right_numbers_in_a_flat_list_leave_the_tables_out():
 def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
     verdict = verdict_on(lambda: None)
     assert verdict.status == "error" and verdict.line is None and verdict.tables == ()
-    observation = observe(lambda: None, baseline_of(toy.EXERCISE, 1).cases[0])
+    observation = observe(lambda: None, baseline_of(EXERCISE, 1).cases[0])
     assert observation.failure.kind == "call"
 
-    def softmax_rows(scores):
+    def shares(scores):
         return (lambda a, b: a)(scores)  # a call of the learner's own, which fails in a line of theirs
 
-    assert observe(softmax_rows, baseline_of(toy.EXERCISE, 1).cases[0]).failure.kind == "exception"
+    assert observe(shares, baseline_of(EXERCISE, 1).cases[0]).failure.kind == "exception"
 
 
 def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():
@@ -303,7 +307,7 @@ def test_two_runs_that_are_compared_stand_side_by_side():
         ("result, first run", "run", (1,)),
         ("result, second run", "run", (1,)),
     ]
-    assert "Two runs" in text.render_verdict(replace(verdict_on(toy.build("SM1")), tables=shown))
+    assert "Two runs" in text.render_verdict(replace(verdict_on(made("shares", "MX7")), tables=shown))
 
 
 def test_a_claim_is_told_in_words_and_never_drawn():
@@ -326,25 +330,25 @@ def test_a_module_s_few_weights_stand_beside_its_inputs():
 
 
 def test_what_underflows_warns_nobody_as_in_numpy():
-    def softmax_rows(scores):
+    def shares(scores):
         return np.exp(scores - 1e6)
 
-    assert not verdict_on(softmax_rows).passed and verdict_on(softmax_rows).warned == ()
+    assert not verdict_on(shares).passed and verdict_on(shares).warned == ()
 
 
 def test_what_was_printed_and_warned_is_shown_folded():
-    def softmax_rows(scores):
-        print("before the softmax:", scores.shape)
+    def shares(scores):
+        print("before the sum:", scores.shape)
         return np.log(scores * 0)
 
-    verdict = verdict_on(softmax_rows)
-    assert verdict.printed == "before the softmax: (2, 3)\n"
+    verdict = verdict_on(shares)
+    assert verdict.printed == "before the sum: (2, 3)\n"
     assert len(verdict.warned) == 1 and verdict.warned[0].startswith(
         "RuntimeWarning: divide by zero encountered in log (line "
     )
     said, page = text.render_verdict(verdict), html.render_verdict(verdict)
     assert (
-        "What it printed\n    before the softmax: (2, 3)" in said
+        "What it printed\n    before the sum: (2, 3)" in said
         and "Warnings that your code raised\n  - RuntimeWarning" in said
     )
     assert (

@@ -7,24 +7,15 @@ import numpy as np
 import pytest
 
 from grader.course import outcome_texts
-from grader.course.course import open_course
-from grader.course.spec import SEED
+from grader.course.spec import SEED, Case
 from grader.judging import outcomes
 from grader.judging.baseline import baseline_of
 from grader.judging.compare import Compared
 from grader.judging.judge import judge
 from tests.live import from_cells
+from tests.mixing_course import COURSE
 
-SOME = (
-    "attention_scores",
-    "weighted_sum",
-    "softmax",
-    "project_qkv",
-    "row_entropy",
-    "apply_rope",
-    "split_heads",
-    "rnn_states",
-)
+SOME = ("nearest", "products", "shares", "blend", "mix", "log_shares", "surprise", "mix_torch")
 
 
 def changed(observation, change):
@@ -46,18 +37,18 @@ def changed(observation, change):
 
 
 def compared(exercise, actual):
-    specification = open_course().exercise(exercise)
+    specification = COURSE.exercise(exercise)
     work = baseline_of(specification, SEED)
     return {i: Compared(specification, work.cases[i], work.expected[i], one) for i, one in actual.items()}
 
 
 def found(exercise, actual):
-    symptom = outcomes.symptom(open_course().exercise(exercise), compared(exercise, actual))
+    symptom = outcomes.symptom(COURSE.exercise(exercise), compared(exercise, actual))
     return [symptom] if symptom else []
 
 
 def observed(exercise):
-    return dict(enumerate(baseline_of(open_course().exercise(exercise), SEED).expected))
+    return dict(enumerate(baseline_of(COURSE.exercise(exercise), SEED).expected))
 
 
 @cache
@@ -106,6 +97,19 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
     assert found(exercise, {i: changed(one, lambda a: -a) if i in shown else one for i, one in right.items()}) == []
 
 
+def test_three_results_prove_one_and_two_do_not():
+    exercise, work = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED)
+
+    def negative(proofs):
+        """Found where all results but so many are 0, of which nobody sees the sign."""
+        right = [changed(one, lambda a, at=at: a * (at < proofs)) for at, one in enumerate(work.expected)]
+        pairs = zip(work.cases, right, strict=True)
+        negated = (Compared(exercise, case, one, changed(one, lambda a: -a)) for case, one in pairs)
+        return outcomes.symptom(exercise, dict(enumerate(negated)))
+
+    assert (negative(2), negative(3)) == ("", "RS3")
+
+
 def test_each_has_a_text_and_each_text_can_be_found():
     assert {text.id for text in outcome_texts.TEXTS} == set(outcomes.OUTCOMES) | {
         "RS9",
@@ -117,52 +121,52 @@ def test_each_has_a_text_and_each_text_can_be_found():
         *(f"RS{number}" for number in range(18, 26)),  # test_symptoms.py
     }
     assert all(
-        open_course().shared_texts()[text.id].wrong and open_course().shared_texts()[text.id].right
-        for text in outcome_texts.TEXTS
+        COURSE.shared_texts()[text.id].wrong and COURSE.shared_texts()[text.id].right for text in outcome_texts.TEXTS
     )
 
 
+def refused(rng):
+    yield from COURSE.exercise("scaled").cases(rng)
+    yield Case("negative", "no root", (rng.normal(size=(2, 3)), -1), raises="ValueError")
+
+
+def whole(rng):
+    for n in range(2, 7):
+        yield Case(f"{n} rows", "whole numbers", (rng.integers(-3, 4, (n, 3)),))
+
+
+# With cases that the course's own exercises lack.
+OWN = {name: replace(COURSE.exercise(name), cases=cases) for name, cases in (("scaled", refused), ("shares", whole))}
+MIX_TORCH = "def mix_torch(q, k, v):\n    weights = (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)\n"
 BY_CELL = (
-    ("RS1", "weighted_sum", "def weighted_sum(weights, V):\n    return np.round(weights @ V, 2)"),
-    ("RS2", "attention_scores", "def attention_scores(Q, K):\n    return np.array([[Q[0] @ k for k in K] for q in Q])"),
-    ("RS3", "weighted_sum", "def weighted_sum(weights, V):\n    return -(weights @ V)"),
+    ("RS1", "blend", "def blend(weights, V):\n    return np.round(weights @ V, 2)"),
+    ("RS2", "products", "def products(Q, K):\n    return np.array([[Q[0] @ k for k in K] for q in Q])"),
+    ("RS3", "blend", "def blend(weights, V):\n    return -(weights @ V)"),
     (
         "RS4",
-        "attention_scores",
-        """def attention_scores(Q, K):
+        "products",
+        """def products(Q, K):
     scores = np.zeros((len(Q), len(K)))
     for i in range(len(Q) - 1):
         scores[i] = K @ Q[i]
     return scores""",
     ),
-    (
-        "RS5",
-        "weighted_sum",
-        "def weighted_sum(weights, V):\n    return np.array([weights[i - 1] @ V for i in range(len(weights))])",
-    ),
-    (
-        "RS6",
-        "project_qkv",
-        "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w)[..., ::-1, :] for w in (w_q, w_k, w_v))",
-    ),
-    ("RS7", "weighted_sum", "def weighted_sum(weights, V):\n    return (weights @ V).T"),
-    (
-        "RS8",
-        "project_qkv",
-        "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w).squeeze() for w in (w_q, w_k, w_v))",
-    ),
+    ("RS5", "blend", "def blend(weights, V):\n    return np.array([weights[i - 1] @ V for i in range(len(weights))])"),
+    ("RS6", "mix_torch", f"{MIX_TORCH}    return (weights @ v).flip(-2), weights.flip(-2)"),
+    ("RS7", "blend", "def blend(weights, V):\n    return (weights @ V).T"),
+    ("RS8", "mix_torch", f"{MIX_TORCH}    return (weights @ v).squeeze(), weights.squeeze()"),
     (
         "RS9",
-        "weighted_sum",
+        "blend",
         """kept = {}
-def weighted_sum(weights, V):
+def blend(weights, V):
     return kept.setdefault((weights.shape, V.shape), weights @ V)""",
     ),
-    ("RS10", "weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[5.0, 5.0]])"),
+    ("RS10", "blend", "def blend(weights, V):\n    return np.array([[5.0, 5.0]])"),
     (
         "RS11",
-        "weighted_sum",
-        """def weighted_sum(weights, V):
+        "blend",
+        """def blend(weights, V):
     total, rows = np.zeros(V.shape[1]), []
     for row in weights:
         for w, v in zip(row, V):
@@ -170,65 +174,42 @@ def weighted_sum(weights, V):
         rows.append(total)
     return np.array(rows)""",
     ),
-    (
-        "RS14",
-        "softmax_with_temperature",
-        """def softmax_with_temperature(x, temperature, axis=-1):
-    assert temperature > 0
-    e = np.exp((x - x.max(axis, keepdims=True)) / temperature)
-    return e / e.sum(axis, keepdims=True)""",
-    ),
-    ("RS16", "attention_scores", "def attention_scores(Q, K):\n    Q *= 2\n    return Q @ K.T / 2"),
+    ("RS14", "scaled", "def scaled(scores, d):\n    assert d > 0\n    return scores / d**0.5"),
+    ("RS16", "products", "def products(Q, K):\n    Q *= 2\n    return Q @ K.T / 2"),
     (
         "RS17",
-        "softmax_rows",
-        """def softmax_rows(scores):
+        "shares",
+        """def shares(scores):
     weights = np.zeros_like(scores)
     for i, row in enumerate(scores):
         weights[i] = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
     return weights""",
     ),
-    (
-        "RS17",
-        "attention_scores",
-        "def attention_scores(Q, K):\n    return np.array([[int(q @ k) for k in K] for q in Q])",
-    ),
+    ("RS17", "products", "def products(Q, K):\n    return np.array([[int(q @ k) for k in K] for q in Q])"),
 )
 
 
 def test_whole_numbers_of_another_kind_are_not_called_cut():
     for wrong in ("np.ceil(Q @ K.T).astype(int)", "(Q @ K.T > 0).astype(int)", "np.trunc(Q @ K.T)"):
-        verdict = judge(
-            open_course().exercise("attention_scores"),
-            from_cells("attention_scores", f"def attention_scores(Q, K):\n    return {wrong}"),
-        )
+        verdict = judge(COURSE.exercise("products"), from_cells("products", f"def products(Q, K):\n    return {wrong}"))
         assert verdict.status == "failed" and "RS17" not in verdict.mistakes, wrong
 
 
 def test_nan_in_every_case_is_not_called_the_same_numbers():
     verdict = judge(
-        open_course().exercise("weighted_sum"),
-        from_cells("weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[np.nan]])"),
+        COURSE.exercise("blend"), from_cells("blend", "def blend(weights, V):\n    return np.array([[np.nan]])")
     )
     assert verdict.status == "failed" and "RS10" not in verdict.mistakes
 
 
 @pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[f"{id}-{exercise}" for id, exercise, _ in BY_CELL])
 def test_a_learner_s_cell_is_named(id, exercise, text):
-    verdict = judge(open_course().exercise(exercise), from_cells(exercise, text))
+    verdict = judge(OWN.get(exercise) or COURSE.exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "failed", verdict.headline
     assert verdict.mistakes, verdict.headline
     assert id in verdict.mistakes, (verdict.mistakes, verdict.headline)
 
 
 def test_an_integer_that_no_machine_number_holds_is_called_one():
-    verdict = judge(
-        open_course().exercise("cache_bytes"),
-        from_cells(
-            "cache_bytes",
-            """
-def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):
-    return 10**40""",
-        ),
-    )
-    assert "an integer of 41 digits" in verdict.headline
+    cell = "def surprise(scores, target):\n    return 10**40"
+    assert "an integer of 41 digits" in judge(COURSE.exercise("surprise"), from_cells("surprise", cell)).headline

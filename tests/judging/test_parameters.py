@@ -1,4 +1,4 @@
-"""The contract fixes the parameters' names: an answer that is right but for them is told so, whichever exercise it is."""
+"""The contract fixes the parameters' names: an answer that is right but for them is told so."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import ast
 import pytest
 
 from grader.course import references
-from grader.course.course import open_course
+from grader.course.course import Course
 from grader.judging.judge import judge
 from tests.live import from_cells
+from tests.mixing_course import COURSE
 
 
 class Renamed(ast.NodeTransformer):
@@ -38,18 +39,29 @@ class Renamed(ast.NodeTransformer):
         return node
 
 
-def renamed(exercise: str) -> str:
-    return ast.unparse(Renamed().visit(ast.parse(references.solution_text(open_course(), exercise))))
+def renamed(course: Course, exercise: str) -> str:
+    return ast.unparse(Renamed().visit(ast.parse(references.solution_text(course, exercise))))
 
 
-@pytest.mark.parametrize("name", [name for name in open_course().exercise_names() if "my_" in renamed(name)])
-def test_other_names_for_the_parameters_are_rejected_and_told(name):
-    lesson = list(open_course().exercises[open_course().lesson_of(name)])
-    before = [references.solution_text(open_course(), other) for other in lesson[: lesson.index(name)]]
-    verdict = judge(open_course().exercise(name), from_cells(name, *before, renamed(name)))
+def with_parameters(course: Course) -> list[str]:
+    return [name for name in course.exercise_names() if "my_" in renamed(course, name)]
+
+
+def assert_rejected_and_told(course: Course, name: str) -> None:
+    lesson = list(course.exercises[course.lesson_of(name)])
+    before = [references.solution_text(course, other) for other in lesson[: lesson.index(name)]]
+    verdict = judge(course.exercise(name), from_cells(name, *before, renamed(course, name)))
     assert verdict.status == "error" and "got an unexpected keyword argument" in verdict.headline, (
         verdict.status,
         verdict.headline,
     )
     told = ("by name: call the parameters", "Compare the parameters with the exercise's")
     assert verdict.mistakes or any(words in said for said in verdict.details for words in told), verdict.details
+
+
+BY_POSITION = "twice"  # its own probe passes no input by name
+
+
+@pytest.mark.parametrize("name", [name for name in with_parameters(COURSE) if name != BY_POSITION])
+def test_other_names_for_the_parameters_are_rejected_and_told(name):
+    assert_rejected_and_told(COURSE, name)

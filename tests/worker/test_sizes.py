@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from grader.course import references
-from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.judging import wording
 from grader.judging.judge import judge
@@ -19,14 +18,12 @@ from grader.worker.observe import observe
 from grader.worker.values import Created, Observation, Tensor
 from grader.worker.watch import watching
 from tests.live import Live, from_cells
+from tests.mixing_course import COURSE, made
 
 T = 30
 Q, K = torch.randn(T, 2), torch.randn(T, 2)
 CAPTURED = [torch.ops.aten.mm.default]
 TRACED = torch.jit.trace(lambda a, b: (a @ b.mT).sum(), (Q, K), check_trace=False)
-
-answers = open_course().module("14_flash_attention.zoo.answers")
-AT_ONCE, TABLES, TILED_RIGHT = answers.AT_ONCE, answers.TABLES, answers.TILED_RIGHT
 
 
 def _in_thread():
@@ -132,69 +129,56 @@ def test_it_travels():
     assert protocol.observation_from_message(protocol.to_message(made)).largest == made.largest
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name != "traced"])
-def test_the_verdict_names_the_shape_and_the_line_that_made_the_table(name):
-    verdict = judge(open_course().exercise("tiled_attention"), from_cells("tiled_attention", TABLES[name]))
+def twice_with(**options):
+    """The exercise, of four numbers that meet four others."""
+
+    def cases(rng):
+        for number in range(3):
+            numbers = Tensor(rng.normal(size=4).astype(np.float32))
+            yield Case(f"of 4, {number}", "four numbers", (numbers,), options=options)
+
+    return replace(COURSE.exercise("twice"), cases=cases, forbids=("table",))
+
+
+@pytest.mark.parametrize("line", ["table = torch.outer(tensor, tensor)", "table = torch.ones(2, 4, 4)[:, :2]"])
+def test_the_verdict_names_the_shape_and_the_line_that_made_the_table(line):
+    cell = f"def twice(tensor):\n    {line}\n    return 2 * tensor"
+    verdict = judge(twice_with(table=(1, 1, 4, 4)), from_cells("twice", cell))
     assert verdict.status == "forbidden" and "The T × T table stands in memory" in verdict.headline, verdict.headline
-    assert "a tensor of shape (" in verdict.headline and verdict.line.text in TABLES[name], verdict.line
+    assert "a tensor of shape (" in verdict.headline and verdict.line.text == line, verdict.line
 
 
-@pytest.mark.parametrize("exercise, way", AT_ONCE)
-def test_the_verdict_says_that_keys_are_to_be_taken_tile_by_tile(exercise, way):
-    verdict = judge(open_course().exercise(exercise), from_cells(exercise, AT_ONCE[exercise, way]))
+def test_the_verdict_says_that_keys_are_to_be_taken_tile_by_tile():
+    exercise = twice_with(tiles=(160, 2))
+    verdict = judge(exercise, from_cells("twice", "def twice(tensor):\n    return tensor.repeat(2).view(2, 4).sum(0)"))
     assert verdict.status == "forbidden"
     assert re.fullmatch(
         r"The keys were not taken tile by tile: 160 keys and a block_size of 2 make 80 tiles of keys for each tile of queries, too many "
-        r"for the \d{2} operations of PyTorch that ran\. Let block_size keys at a time meet the queries, in a loop over the tiles\.",
+        r"for the \d operations of PyTorch that ran\. Let block_size keys at a time meet the queries, in a loop over the tiles\.",
         verdict.headline,
     ), verdict.headline
+    many = "def twice(tensor):\n    for _ in range(240):\n        tensor = 1 * tensor\n    return 2 * tensor"
+    assert judge(exercise, from_cells("twice", many)).passed
 
 
-@pytest.mark.parametrize("exercise", ["tiled_attention", "tiled_attention_backward"])
-def test_what_works_in_tiles_stays_far_below_the_table(exercise):
-    """Right answers are not judged by a hair's breadth."""
-    sizes = []
-
-    class Watched(Live):
-        def observe_all(self, cases):
-            for case, shown in zip(cases, super().observe_all(cases), strict=True):
-                if "table" in case.options:
-                    sizes.append(shown.largest.elements / np.prod(case.options["table"]))
-                yield shown
-
-    assert judge(
-        open_course().exercise(exercise), Watched(exercise, references.reference(open_course().exercise(exercise)))
-    ).passed
-    assert len(sizes) == 3 and max(sizes) < 0.3, sizes
+def test_only_where_sizes_were_looked_at_is_it_said():
+    """A probe may know of a table that is allowed."""
+    with_table = twice_with(table=(1, 1, 4, 4))
+    for exercise, said in ((with_table, True), (twice_with(), False), (replace(with_table, forbids=()), False)):
+        verdict = judge(exercise, Live("twice", made("twice")))
+        assert verdict.passed and (wording.NO_LARGE_TENSOR in verdict.verified) == said, verdict.verified
 
 
-@pytest.mark.parametrize(
-    "exercise, looked_at",
-    [
-        ("tiled_attention", True),
-        ("merge_partial", False),
-        ("train_step", False),
-        ("generate", False),
-        ("generate_cached", False),
-    ],
-)
-def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
-    """Probes of language models have a table, too: of their own logits."""
-    verdict = judge(
-        open_course().exercise(exercise), Live(exercise, references.reference(open_course().exercise(exercise)))
-    )
-    assert verdict.passed and (wording.NO_LARGE_TENSOR in verdict.verified) == looked_at, verdict.verified
+@pytest.mark.parametrize("row", ["keys[1]", "values[1]"])
+def test_a_change_inside_of_a_tuple_is_a_changed_input(row):
+    def cases(rng):
+        for number in range(3):
+            keys, values = (tuple(rng.normal(size=(4, 2))) for _ in range(2))
+            yield Case(f"rows, {number}", "tuples of rows", (rng.normal(size=2), keys, values))
 
-
-def test_an_expanded_mask_is_allowed():
-    assert any(".expand(" in text for text in TILED_RIGHT)
-
-
-@pytest.mark.parametrize("place, name", [(0, "a[2]"), (1, "b[2]")])
-def test_a_change_inside_of_a_tuple_is_a_changed_input(place, name):
-    text = f"def merge_partial(*sides):\n    m, l, o = reference(*sides)\n    sides[{place}][2].mul_(2)\n    return m, l, o\n"
-    candidate = from_cells("merge_partial", text)
-    candidate.obj.__globals__["reference"] = references.reference(open_course().exercise("merge_partial"))
-    candidate.sources = None
-    verdict = judge(open_course().exercise("merge_partial"), candidate)
-    assert not verdict.passed and name in verdict.headline, verdict.headline
+    text = f"""def nearest(query, keys, values):
+    found = values[np.argmax(np.stack(keys) @ query)].copy()
+    {row}[:] = 0
+    return found"""
+    verdict = judge(replace(COURSE.exercise("nearest"), cases=cases), from_cells("nearest", text))
+    assert not verdict.passed and row in verdict.headline, verdict.headline

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -221,13 +219,3 @@ def test_a_library_that_differentiates_is_seen_and_numpy_is_not():
     with watching(("torch",)) as seen:
         torch.ones(2) + 1
     assert set(seen) == {"torch"}
-
-
-def test_watching_does_not_import_torch_s_compiler():
-    code = (
-        "import sys, torch\n"
-        "from grader.worker.watch import watching\n"
-        "with watching(('attention',)): torch.ones(3) + 1\n"
-        "print('torch._dynamo' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

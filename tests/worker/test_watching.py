@@ -234,12 +234,14 @@ def test_asking_for_the_type_calls_no_library(guard):
     assert set(seen) == {"torch"}
 
 
-def test_torch_may_be_imported_where_it_is_asked_for():
-    """In an interpreter that has not imported it; what runs while a library is imported is none of its operations."""
+@pytest.fixture(scope="module")
+def seen_elsewhere() -> list[str]:
+    """What an interpreter prints that has not imported torch, of its import, of a call, and of torch's compiler."""
     text = (
-        "import numpy as np\nfrom grader.worker.watch import watching\n"
+        "import sys\nimport numpy as np\nfrom grader.worker.watch import watching\n"
         "with watching(('torch',)) as seen:\n    import torch\n    isinstance(np.ones(2), torch.Tensor)\nprint(seen)\n"
         "with watching(('torch',)) as seen:\n    import torch\n    torch.ones(1)\nprint(set(seen))\n"
+        "with watching(('attention',)):\n    torch.ones(3) + 1\nprint('torch._dynamo' in sys.modules)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", f"exec(compile({text!r}, '<cell 1>', 'exec'))"],
@@ -247,7 +249,16 @@ def test_torch_may_be_imported_where_it_is_asked_for():
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == ["[]", "{'torch'}"]
+    return done.stdout.splitlines()
+
+
+def test_torch_may_be_imported_where_it_is_asked_for(seen_elsewhere):
+    """What runs while a library is imported is none of its operations."""
+    assert seen_elsewhere[:2] == ["[]", "{'torch'}"]
+
+
+def test_watching_does_not_import_torch_s_compiler(seen_elsewhere):
+    assert seen_elsewhere[2:] == ["False"]
 
 
 def _with_a_profiler(work):
