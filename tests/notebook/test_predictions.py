@@ -63,12 +63,12 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     shown = api.predict("01.1", "ABC", "b")
     assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.")
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
-    assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
+    assert json.loads(record.path.read_text())["predictions"] == {"01_mixing.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
-    record.add_attempt("softmax_rows", "x", "failed")
+    record.add_attempt("shares", "x", "failed")
     assert (
-        Record(record.path).prediction("01_three_tokens.1") == "B"
-        and Record(record.path).prediction("01_three_tokens.5") == ""
+        Record(record.path).prediction("01_mixing.1") == "B"
+        and Record(record.path).prediction("01_mixing.5") == ""
     )
 
 
@@ -123,12 +123,12 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     ]
     row[1].click()
     assert (
-        record.prediction("01_three_tokens.1") == "B"
+        record.prediction("01_mixing.1") == "B"
         and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
     )
     row[2].click()
     assert (
-        record.prediction("01_three_tokens.1") == "B"
+        record.prediction("01_mixing.1") == "B"
         and "You chose C now, and the first choice is kept." in buttons._status.value
     )
     (output,) = buttons._output.outputs
@@ -148,4 +148,4 @@ def test_the_room_hears_of_the_first_choice_alone(record, monkeypatch):
     monkeypatch.setattr(room_client, "send_prediction", lambda *said: told.append(said))
     for letter in ("b", "C"):
         predictions.display("01.1", "ABC", letter, record)
-    assert told == [("01_three_tokens.1", "B")]
+    assert told == [("01_mixing.1", "B")]

@@ -29,7 +29,7 @@ def test_attempts_are_counted_by_code_and_a_pass_stays(path):
     record.add_hint("softmax", 2)
     record.add_hint("softmax", 1)
     assert Record(path).entry("softmax") == ExerciseRecord("error", passed=True, hints=2, attempts=3)
-    assert Record(path).entry("log_softmax") == ExerciseRecord()
+    assert Record(path).entry("log_shares") == ExerciseRecord()
     assert record.take_notes() == ()
 
 
@@ -199,7 +199,7 @@ def test_one_learner_has_one_record_wherever_python_starts(monkeypatch, tmp_path
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS", raising=False)
     notebooks = tmp_path / "course" / "notebooks"
     notebooks.mkdir(parents=True)
-    (notebooks / "01_three_tokens.ipynb").write_text("{}")
+    (notebooks / "01_mixing.ipynb").write_text("{}")
     monkeypatch.chdir(notebooks)
     beside = default_path()
     assert beside == Path(notebooks / ".attention-course" / "progress.json")
