@@ -9,9 +9,9 @@ import pytest
 
 from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import references
-from grader.course.course import open_course
 from grader.notebook import api, toolbar
 from grader.notebook.record import Record
+from tests.mixing_course import COURSE
 from tests.notebook.test_shell import RIGHT, WRONG, cells  # noqa: F401
 
 pytest.importorskip("ipywidgets")
@@ -74,13 +74,13 @@ def test_a_button_is_there_only_where_it_does_something(notebook, code, offered)
 
 def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook):
     bar = bar_of(notebook, WRONG)
-    assert "1 attempt lesson 01: 0 of 7 passed" in plain(bar._progress.value)
+    assert "1 attempt lesson 01: 0 of 6 passed" in plain(bar._progress.value)
     first = press(bar, "Hint")
     assert first.startswith(
         "Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for shares The check proved MX7"
     )
     assert "1 attempt, 1 hint" in plain(bar._progress.value) and labels(bar)[0] == "Hint 2 of 3"
-    assert "Softmax ran over the queries" in press(bar, "Explain")
+    assert "The columns sum to 1" in press(bar, "Explain")
     said = press(bar, "Replay")
     assert "got = shares(scores)" in said and "They gave: array([[" in said
     assert {"scores", "expected", "got"} <= notebook.shell.user_ns.keys() and not hasattr(
@@ -89,7 +89,7 @@ def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook
     assert "opens after a pass" in press(bar, "Solution")
     press(bar, "Hint"), press(bar, "Hint")
     assert labels(bar)[0] == "Hint 1 of 3"  # from the start again
-    assert references.solution_text(open_course(), "shares").splitlines()[-1].split()[0] in press(bar, "Solution")
+    assert references.solution_text(COURSE, "shares").splitlines()[-1].split()[0] in press(bar, "Solution")
     assert "attention-course" not in bar._result.value and 'role="alert"' in bar._result.value
 
 
@@ -110,9 +110,9 @@ def test_what_a_button_raises_is_said_where_it_was_pressed(notebook, monkeypatch
 
 def test_after_a_pass_solution_compares_and_the_lesson_counts_it(notebook):
     bar = bar_of(notebook, RIGHT)
-    assert "passed lesson 01: 1 of 7 passed" in plain(bar._progress.value)
+    assert "passed lesson 01: 1 of 6 passed" in plain(bar._progress.value)
     assert "Two ways to write shares" in press(bar, "Solution")
-    assert "2 attempts, passed before lesson 01: 1 of 7 passed" in plain(bar_of(notebook, WRONG)._progress.value)
+    assert "2 attempts, passed before lesson 01: 1 of 6 passed" in plain(bar_of(notebook, WRONG)._progress.value)
 
 
 def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
@@ -158,7 +158,7 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
 def test_only_a_client_that_can_be_asked_gets_buttons():
     """nbval and `grader build` can't; what they store has no widget."""
     code = f"import numpy as np\nfrom grader import check\n{WRONG}\ncheck(shares)"
-    with Kernel(open_course()) as kernel:
+    with Kernel(COURSE) as kernel:
         assert [set(output["data"]) for output in kernel.run(code, 60)[1]] == [{"text/plain", "text/html"}]
         execute = kernel._client.execute
         kernel._client.execute = lambda code, allow_stdin, **options: execute(code, allow_stdin=True, **options)
