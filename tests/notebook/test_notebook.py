@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from grader import check, explain, hint, passed, progress, solution
-from grader.course import references
 from grader.notebook import verdicts
 from tests.live import from_cells
 from tests.mixing_course import RIGHT as ANSWERS
@@ -48,9 +47,7 @@ def test_pass_says_what_was_verified_and_what_comes_next(capsys):
     shown = check(made(RIGHT))
     assert shown and shown.verdict.status == "passed"
     said = str(shown)
-    assert said.startswith(
-        "PASSED: shares\n--------------\n\nVerified\n  - type, shape and dtype are as expected\n"
-    )
+    assert said.startswith("PASSED: shares\n--------------\n\nVerified\n  - type, shape and dtype are as expected\n")
     assert "  - each row of weights sums to 1\n" in said
     assert "Largest difference from the reference: " in said or "The numbers equal the reference's exactly." in said
     assert said.endswith("Next: blend.")
@@ -313,9 +310,7 @@ def test_hints_go_further_with_each_call_and_open_the_solution():
     said = [str(hint(function)) for _ in range(4)]
     for level, each in zip((1, 2, 3, 3), said, strict=True):
         assert each.startswith(f"Hint {level} of 3 for shares\n\n")
-    assert said[0].endswith("hint(shares) gives the next hint.") and said[2].endswith(
-        "solution(shares) is open now."
-    )
+    assert said[0].endswith("hint(shares) gives the next hint.") and said[2].endswith("solution(shares) is open now.")
     assert "____" in said[2] and "```" not in said[2]
     assert str(hint(function, level=1)) == said[0]
     assert str(hint(function, level=4)).startswith("Hints have the levels 1 to 3; 4 is none of them.")
@@ -327,9 +322,7 @@ def test_three_different_attempts_open_the_solution():
     for number in (2, 2, 3):
         check(made(WRONG_AXIS.replace("return e", f"return {number} * e")))
     closed = str(solution("shares")).replace("\n", " ")
-    assert closed.startswith(
-        "The solution of shares opens after a pass, after hint 3, or after 3 different attempts."
-    )
+    assert closed.startswith("The solution of shares opens after a pass, after hint 3, or after 3 different attempts.")
     assert "So far: 0 hints and 2 different attempts." in closed
     check(made(UNKNOWN))
     assert "def shares(" in str(solution("shares"))
@@ -357,9 +350,7 @@ def test_explain_tells_a_mistake_and_suggests_ids():
 def test_explain_lists_the_mistakes_of_an_exercise_and_not_which_one_applies():
     function = made(WRONG_AXIS)
     before, verdict = str(explain(function)), check(function)
-    assert (
-        before.splitlines()[2] == "shares" and "  MX7 " in before and "  MX8 " in before and "MX19" not in before
-    )
+    assert before.splitlines()[2] == "shares" and "  MX7 " in before and "  MX8 " in before and "MX19" not in before
     assert verdict.verdict.mistakes and str(explain(function)) == before == str(explain("shares"))
     assert str(explain(len)).startswith("'len' is not the name of an exercise.")
 

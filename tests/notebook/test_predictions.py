@@ -95,10 +95,7 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     assert json.loads(record.path.read_text())["predictions"] == {"01_mixing.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
     record.add_attempt("shares", "x", "failed")
-    assert (
-        Record(record.path).prediction("01_mixing.1") == "B"
-        and Record(record.path).prediction("01_mixing.5") == ""
-    )
+    assert Record(record.path).prediction("01_mixing.1") == "B" and Record(record.path).prediction("01_mixing.5") == ""
 
 
 @pytest.mark.parametrize(

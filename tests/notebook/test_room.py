@@ -93,10 +93,7 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     assert not room.room.board().learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
     assert (
-        b'"nearest"' in bodies
-        and SENTINEL.encode() not in bodies
-        and b"argm" not in bodies
-        and b"values" not in bodies
+        b'"nearest"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
     )
     fields = {
         key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event
@@ -472,9 +469,7 @@ def test_sending_touches_no_random_state_and_no_output(room, capsys):
 
 def test_a_check_judges_as_ever_while_much_is_sent(room):
     """Each verdict, forbidden operations too, is the same with the sender's thread at work as without it."""
-    shortcut = (
-        "def shares(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
-    )
+    shortcut = "def shares(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
     alone = str(checked(shortcut, "shares"))
     verdicts.verdicts.clear()
     sender = Sender(room.address, room.joined("grace"))

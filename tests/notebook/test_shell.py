@@ -13,8 +13,7 @@ import pytest
 
 from grader.grading.grade import Settings, grade_submission
 from grader.notebook import cell_output, reach, verdicts, workspace
-from tests.mixing_course import COURSE
-from tests.mixing_course import RIGHT as ANSWERS
+from tests.mixing_course import COURSE, RIGHT as ANSWERS
 
 LESSON = "01_mixing"
 LATER = "05_given"  # which gives a function that has the name of an exercise of LESSON
@@ -170,13 +169,12 @@ def test_a_called_exercise_whose_check_fails_comes_first(cells):
     assert cells.run("check(mix)").startswith("PASSED")
 
 
-@pytest.mark.parametrize("softmax", [RIGHT, WRONG])
-def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, softmax):
-    cells.run(softmax)
+@pytest.mark.parametrize("helper", [RIGHT, WRONG])
+def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, helper):
+    cells.run(helper)
     cells.run("def blend(weights, V):\n    return weights @ V")
     cells.run(
-        "def mix(Q, K, V):\n"
-        "    weights = shares(Q @ K.T)  # without the scale\n    return blend(weights, V), weights"
+        "def mix(Q, K, V):\n    weights = shares(Q @ K.T)  # without the scale\n    return blend(weights, V), weights"
     )
     said = cells.run("check(mix)")
     assert said.startswith("FAILED") and "whose check fails" not in said
@@ -211,8 +209,7 @@ def test_an_exercise_that_was_never_called_by_its_name_is_told_its_name(cells):
     stub = next(
         cell
         for cell in COURSE.pristine("01_mixing")["cells"]
-        if cell["metadata"]["grader"].get("exercise") == "shares"
-        and cell["metadata"]["grader"]["role"] == "exercise"
+        if cell["metadata"]["grader"].get("exercise") == "shares" and cell["metadata"]["grader"]["role"] == "exercise"
     )
     cells.run(RIGHT.replace("shares", "share"), stub["id"])
     said = cells.run("check(shares)", raises=True)
@@ -267,9 +264,7 @@ def test_the_command_is_a_magic(cells):
 
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
     cells.run(RIGHT.replace("    e =", "    print('one'); print('two')\n    e ="), "s")
-    said = cells.run(
-        "if passed(shares):\n    for _ in range(3):\n        shares(np.ones((1, 2)))\n    print('mine')"
-    )
+    said = cells.run("if passed(shares):\n    for _ in range(3):\n        shares(np.ones((1, 2)))\n    print('mine')")
     assert said == "mine Left out here: 6 lines that shares prints; a print() is still in it."
     assert cells.run("out = shares(np.ones((1, 2)))") == "one two"
     cells.run(RIGHT, "s")
@@ -304,9 +299,7 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run(cells.shell.rl_next_input)
     assert np.abs(names["got"] - names["expected"]).max() == pytest.approx(0.4863, abs=1e-4)
-    cells.run(
-        "del scores, scores_failing\nreplay(shares)\nreplay(shares)\nscores = scores + 1\nreplay(shares)"
-    )
+    cells.run("del scores, scores_failing\nreplay(shares)\nreplay(shares)\nscores = scores + 1\nreplay(shares)")
     assert names["scores"].tolist() == [[1, 2, 3], [4, 1, 0]] and names["scores_failing"].tolist() == [
         [0, 1, 2],
         [3, 0, -1],
@@ -314,10 +307,7 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     cells.run("first_output = [1, 2]\ncheck('first_output')")
     assert "is an answer and takes no input" in cells.run("replay('first_output')")
     cells.run(RIGHT, "s")
-    assert (
-        cells.run("replay(shares)")
-        == "The last check of shares passed, so there is no failed input to replay."
-    )
+    assert cells.run("replay(shares)") == "The last check of shares passed, so there is no failed input to replay."
 
 
 def test_replay_shows_two_shapes_beside_one_another(cells):
@@ -392,9 +382,7 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     assert said.startswith("Reset shares Nothing was changed yet:") and not (tmp_path / "backups").exists()
     call = re.search(r'reset\("shares", "\w+"\)', said)[0]
     said = cells.run(call)
-    assert (
-        said.startswith("shares was not changed Save the notebook first") and not (tmp_path / "backups").exists()
-    )
+    assert said.startswith("shares was not changed Save the notebook first") and not (tmp_path / "backups").exists()
     notebook["cells"].append(
         {"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]}
     )
@@ -402,10 +390,7 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     said = cells.run(call)
     assert said.startswith("shares is the course's original again") and "Reload Notebook from Disk" in said
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
-    assert (
-        "keepdims" not in path.read_text().split("def shares")[1][:900]
-        and "return weights @ V" in path.read_text()
-    )
+    assert "keepdims" not in path.read_text().split("def shares")[1][:900] and "return weights @ V" in path.read_text()
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
     assert "`shares` is not defined" in cells.run("check(shares)", raises=True)
     path.write_text(
@@ -534,9 +519,7 @@ def test_a_name_that_another_cell_defines_too_is_read_from_there_again(cells):
     cells.run(HELPER, "third")
     cells.run(HELPER, "fourth")
     cells.delete("fourth")
-    assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run(
-        "check(shares)"
-    )
+    assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run("check(shares)")
 
 
 OWN_FILE = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)\n"
@@ -563,9 +546,7 @@ def test_a_file_beside_the_notebook_is_not_there_in_grading(cells, tmp_path, mon
         loaded = sys.modules.get("helpers")
         said = cells.run("check(shares)")
         assert (
-            said.startswith("ERROR: shares")
-            and f"--- {told} {ALONE}" in said
-            and sys.modules.get("helpers") is loaded
+            said.startswith("ERROR: shares") and f"--- {told} {ALONE}" in said and sys.modules.get("helpers") is loaded
         )
     finally:
         sys.modules.pop("helpers", None)

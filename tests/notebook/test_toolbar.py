@@ -76,9 +76,7 @@ def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook
     bar = bar_of(notebook, WRONG)
     assert "1 attempt lesson 01: 0 of 6 passed" in plain(bar._progress.value)
     first = press(bar, "Hint")
-    assert first.startswith(
-        "Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for shares The check proved MX7"
-    )
+    assert first.startswith("Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for shares The check proved MX7")
     assert "1 attempt, 1 hint" in plain(bar._progress.value) and labels(bar)[0] == "Hint 2 of 3"
     assert "The columns sum to 1" in press(bar, "Explain")
     said = press(bar, "Replay")
@@ -119,17 +117,11 @@ def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
     bar = bar_of(notebook, RIGHT)
     assert "This exercise has passed" in press(bar, "Reset")
     press(bar, "Keep", bar._further.children[0])
-    assert (
-        "shares" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
-    )
+    assert "shares" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
     press(bar, "Reset")
     press(bar, "Restore", bar._further.children[0])
     (copy,) = (tmp_path / "backups").iterdir()
-    assert (
-        copy.suffix == ".py"
-        and copy.read_text().strip() == RIGHT.strip()
-        and "shares" not in notebook.shell.user_ns
-    )
+    assert copy.suffix == ".py" and copy.read_text().strip() == RIGHT.strip() and "shares" not in notebook.shell.user_ns
     (shown,) = bar._further.children[0].outputs
     assert copy.name in shown["data"]["text/html"] and "is not written yet" in shown["data"]["text/html"]
     assert "Replace your cell by the original" in shown["data"]["text/plain"]

@@ -14,7 +14,11 @@ class agreement:
         for i, size in enumerate(((4, 6), (4, 6), (5,), (3, 3), (2, 3, 5))):
             yield Case(f"random-{i}", f"scores of shape {size}", (rng.normal(size=size),))
 
-    hints = ("When do both draws give the first?", "A product of a share with itself.", "(weights ** ____).sum(axis=-1)")
+    hints = (
+        "When do both draws give the first?",
+        "A product of a share with itself.",
+        "(weights ** ____).sum(axis=-1)",
+    )
 
     mistakes = {
         "MX50": mistake(
