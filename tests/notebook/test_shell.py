@@ -183,7 +183,9 @@ def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, helper):
 def test_what_a_lesson_gives_is_no_exercise_to_begin_with(cells):
     """Its function has the name of another lesson's exercise, whose check asks for more."""
     cells.run(course_cell(LATER, "def shares("))
-    cells.run("def agreement(scores):\n    return shares(scores).max(axis=-1)")
+    cells.run(
+        "def agreement(scores):\n    return (shares(scores + 1000) ** 2).sum(axis=1)"
+    )  # right where nothing overflows
     said = cells.run("check(agreement)")
     assert said.startswith("FAILED") and "whose check fails" not in said and "`shares`" not in said
 
@@ -478,7 +480,7 @@ def test_what_the_course_sets_anew_is_judged_as_the_learners_cell_made_it(cells,
 def test_a_misspelled_parameter_that_the_course_has_a_value_for(cells, tmp_path):
     for words in ("import numpy", "for score in"):
         cells.run(course_cell(LATER, words))
-    answer = "def agreement(scores):\n    return (shares(score) ** 2).sum(axis=-1)"
+    answer = "def agreement(scores):\n    return (shares(score) ** 2).sum(axis=1)"
     cells.run(answer)
     said = cells.run("check(agreement)")
     told = f"`score` is no parameter (is `scores` meant?): it {ELSEWHERE} agreement raised"
@@ -646,11 +648,11 @@ def test_a_changed_definition_of_the_lessons_own_is_not_judged_and_told(cells, t
     given = next(cell for cell in notebook["cells"] if "def shares(" in "".join(cell["source"]))
     exercise = next(cell for cell in notebook["cells"] if cell["id"] == "exercise-agreement")
     original = "".join(given["source"])
-    changed = original.replace("exponentials.sum(axis=-1, keepdims=True)", "exponentials.sum()")
+    changed = original.replace("exponentials.sum(axis=1, keepdims=True)", "exponentials.sum()")
     cells.run(changed, given["id"])
     cells.run(ANSWERS["agreement"], exercise["id"])
     assert cells.run("check(agreement)").startswith("PASSED")
-    answer = "def agreement(scores):\n    return (shares(scores) ** 2).mean(axis=-1)"
+    answer = "def agreement(scores):\n    return (shares(scores) ** 2).mean(axis=1)"
     cells.run(answer, exercise["id"])
     told = cells.run("check(agreement)")
     assert "`shares` was changed in a cell of the lesson's own" in told and "MX52" in told

@@ -12,30 +12,30 @@ from grader import check, passed
 
 
 def shares(scores: np.ndarray) -> np.ndarray:
-    """Softmax along the last axis."""
-    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+    """Softmax of each row of small scores."""
+    exponentials = np.exp(scores)
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 # %% role="demo"
 for score in (0.0, 1.0, 3.0):
-    print(shares(np.array([0.0, score])))
+    print(shares(np.array([[0.0, score]])))
 
 # %% [markdown]
 # @exercise agreement
 #
-# `scores` (..., n) → (...)
+# `scores` (m, n) → (m,)
 
 
 # %% role="exercise" exercise="agreement"
 def agreement(scores: np.ndarray) -> np.ndarray:
     """Return the chance that two draws from a row's shares agree.
 
-    scores: (..., n). Returns: (...).
+    scores: (m, n), none of them large. Returns: (m,).
     """
     # region solution
     weights = shares(scores)
-    return (weights**2).sum(axis=-1)
+    return (weights**2).sum(axis=1)
     # endregion
 
 
@@ -44,7 +44,7 @@ check(agreement)
 
 # %% role="payoff" exercise="agreement"
 if passed(agreement):
-    print(agreement(np.zeros(4)))
+    print(agreement(np.zeros((1, 4))))
 
 # %% [markdown]
 # ## What we keep
