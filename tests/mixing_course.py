@@ -38,6 +38,7 @@ RIGHT = {
     def forward(self, x):
         return mix_torch(self.w_q(x), self.w_k(x), self.w_v(x))""",
     "twice": "def twice(tensor):\n    return tensor + tensor",
+    "agreement": "def agreement(scores):\n    weights = shares(scores)\n    return np.einsum('...n,...n', weights, weights)",
 }
 
 

@@ -19,9 +19,14 @@ from grader.course.spec import SEED
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.mistake_runs import MistakeRuns
+from grader.notebook import own_process, verdicts
+from grader.notebook.target import Target
 from grader.worker.observe import observe
 from tests.conftest import ROOT
 from tests.live import from_cells
+from tests.notebook.test_live import run, shell
+
+__all__ = ["shell"]
 
 LESSON = "15_kernel"
 pytestmark = pytest.mark.skipif(
@@ -341,3 +346,97 @@ def test_without_triton_the_notebook_runs_to_its_end_and_says_what_is_needed(tmp
     told = "".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in outputs)
     assert "Triton cannot be imported here." in told and told.count("attention-course[kernel]") == 4
     assert "PASSED" not in told and not [one for one in outputs if one["output_type"] == "error"]
+
+
+# --- a check in the notebook, which runs kernels in a process of its own ------------------------------
+
+KERNEL = """
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = at < n
+    tl.store(out + at, tl.load(x + at, mask=here) + tl.load(y + at, mask=here), mask=here)
+"""
+WRAPPER = """
+
+def triton_add(x, y):
+    out = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """Afterwards none is left."""
+    yield
+    own_process._sandbox().close()
+    own_process._sandbox.cache_clear()
+
+
+def judged(shell, *cells: str):
+    given = next(cell.text for cell in open_course().cells(LESSON) if cell.role == "given")
+    names = run(shell, given, *cells)
+    return verdicts.judge(Target("triton_add", names["triton_add"], names))
+
+
+def test_an_address_that_is_nobodys_is_told_before_anything_reads_it(shell, worker):
+    verdict = judged(shell, KERNEL.replace("x + at", "x + (1 << 40) + at"), WRAPPER)
+    assert verdict.status == "failed"
+    assert verdict.headline.startswith("Program 0 of 1 reads where no tensor is, first in lane 0 of its block.")
+
+
+def test_what_the_compiler_refuses_is_rejected_with_the_line(shell, worker):
+    """A kernel of one's own with a helper, which the interpreter and the compiler both take, is not."""
+    helper = "\n@triton.jit\ndef twice(x):\n    return x + x\n\n"
+    doubled = KERNEL.replace("tl.load(x + at, mask=here) +", "twice(tl.load(x + at, mask=here)) / 2 +")
+    assert judged(shell, helper + doubled, WRAPPER).status == "passed"
+    verdict = judged(shell, KERNEL.replace("    here = at < n", "    here = 0 <= at < n"), WRAPPER)
+    assert verdict.case == "compiled"
+    assert verdict.headline == (
+        "Triton's compiler refuses this kernel at `here = 0 <= at < n`: “simultaneous multiple comparison is not supported”. The "
+        "interpreter lets it pass, and no GPU would."
+    )
+
+
+def test_a_kernel_s_error_is_told_with_the_line_of_its_cell(shell, worker):
+    cell = "# one\n\n" + KERNEL.replace("tl.store", "tl.shop")
+    line = judged(shell, cell, WRAPPER).line
+    assert (line.number, line.function) == (1 + cell[: cell.index("tl.shop")].count("\n"), "add")
+    assert "shop" in line.text
+
+
+def test_a_kernel_that_is_not_written_is_told_from_a_stub(shell, worker):
+    stub = 'raise NotImplementedError("triton_add is not written yet")'
+    assert judged(shell, f"def triton_add(x, y):\n    {stub}").status == "not_started"
+    half = f"@triton.jit\ndef add(x, y, out, n, BLOCK: tl.constexpr):\n    {stub}\n"
+    verdict = judged(shell, half, WRAPPER)
+    assert verdict.headline.startswith("triton_add calls `add`, which is not written yet"), verdict.headline
+
+
+WITH_A_GPU = """
+import torch
+torch.cuda.is_available, torch.cuda.is_initialized = lambda: True, lambda: False
+import triton
+from grader.course import references
+from grader.course.course import open_course
+from grader.judging.judge import judge
+from tests.live import Live
+
+exercise = open_course().exercise("triton_add")
+right = references.reference(exercise)
+assert judge(exercise, Live("triton_add", right)).passed
+wrong = references.wrong(exercise, exercise.mistakes[0])
+assert judge(exercise, Live("triton_add", wrong)).mistakes == (exercise.mistakes[0].id,)
+kernel = references.namespace(open_course(), "15_kernel")["add_kernel"]
+print(type(kernel).__name__, triton.JITFunction.run.__qualname__)
+"""
+
+
+def test_where_there_is_a_gpu_references_run_in_the_interpreter_and_kernels_stay_to_be_compiled():
+    """The variable is not set there: a learner's kernel is compiled in the notebook, and judged in the interpreter."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_A_GPU], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["JITFunction", "JITFunction.run"], done.stderr[-2000:]

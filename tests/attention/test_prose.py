@@ -415,3 +415,15 @@ def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
                 path.name,
                 text,
             )
+
+
+@pytest.mark.parametrize("name", open_course().lessons())
+def test_below_each_prediction_with_options_is_its_call_and_its_answer_is_one_of_them(name):
+    cells = ["".join(cell["source"]) for cell in open_course().handout_notebook(name)["cells"]]
+    asked = [at for at, text in enumerate(cells) if percent.is_folded(text)]
+    predictions = percent.predictions(open_course().cells(name), open_course().quoted_values(name))
+    for number, (at, prediction) in enumerate(zip(asked, predictions, strict=True), 1):
+        if letters := percent.options(cells[at]):
+            assert cells[at + 1] == f'from grader import predict\n\npredict("{name[:2]}.{number}", "{letters}")'
+            assert "{{" not in prediction.answer + prediction.wrong and prediction.answer in cells[at]
+            assert re.match(r"\*\*([A-H])\b", prediction.answer)[1] in letters

@@ -228,25 +228,21 @@ BLINDS = "import sys\nsys.setprofile(None)"
 
 
 def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_not_reach_it(shell):
-    names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
-    found = sources("attention_einsum", names["attention_einsum"], names)
-    refused = found.offence("attention_einsum", ("attention",), ())
-    graded = Sources((BLINDS, "def attention_einsum(q, k, v):\n    return q")).offence(
-        "attention_einsum", ("attention",), ()
-    )
+    names = run(shell, BLINDS, "def mix(q, k, v):\n    return q")
+    found = sources("mix", names["mix"], names)
+    refused = found.offence("mix", ("attention",), ())
+    graded = Sources((BLINDS, "def mix(q, k, v):\n    return q")).offence("mix", ("attention",), ())
     assert refused.line == "sys.setprofile(None)" and refused == graded
 
 
 def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
-    names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
+    names = run(shell, BLINDS, "def mix(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
         monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda name, own=own: own)
-        found = sources("attention_einsum", names["attention_einsum"], names).offence(
-            "attention_einsum", ("attention",), ()
-        )
+        found = sources("mix", names["mix"], names).offence("mix", ("attention",), ())
         assert (found is not None) == refused
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("in Home().named_parameters()" in text for text in live_object._lesson_cells("SelfAttention"))
+    assert any("for score in" in text for text in live_object._lesson_cells("agreement"))
     assert live_object._lesson_cells("no_exercise") == frozenset()

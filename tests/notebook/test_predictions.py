@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import percent
-from grader.course.course import open_course
 from grader.notebook import api, predictions, room_client
 from grader.notebook.record import Record
+from tests import small_lesson
+from tests.mixing_course import COURSE
 
 CALL = 'predict("01.1", "ABC")'
 
@@ -38,23 +38,52 @@ def test_options_are_a_list_of_letters(question, letters):
     assert percent.options(question) == letters
 
 
-@pytest.mark.parametrize("name", open_course().lessons())
-def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
-    cells = open_course().handout_notebook(name)["cells"]
+ASKED = """
+# %% [markdown]
+# @predict
+#
+# What is twice 1?
+#
+# - **A** 1
+# - **B** 2
+#
+# @answer
+#
+# **B**: 1 + 1 is 2.
+
+# %% [markdown]
+# @predict
+#
+# What is twice 0?
+#
+# @answer
+#
+# 0.
+
+# %% [markdown]
+# @predict
+#
+# What is twice 3?
+#
+# - **A** 6
+# - **B** 9
+# - **C** 3
+#
+# @answer
+#
+# **A**: 3 + 3 is 6.
+"""
+
+
+def test_below_each_prediction_with_options_is_its_own_cell(monkeypatch, tmp_path):
+    course = small_lesson.install(monkeypatch, tmp_path, small_lesson.BODY + ASKED + small_lesson.END)
+    cells = course.handout_notebook(small_lesson.NAME)["cells"]
     asked = [at for at, cell in enumerate(cells) if percent.is_folded("".join(cell["source"]))]
-    calls = [
-        at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
-    ]
-    assert calls == [at + 1 for at in asked if percent.options("".join(cells[at]["source"]))]
-    for number, at in enumerate(asked, 1):
-        letters = percent.options("".join(cells[at]["source"]))
-        if letters:
-            call = "".join(cells[at + 1]["source"])
-            assert call == f'from grader import predict\n\npredict("{name[:2]}.{number}", "{letters}")'
-            answer = predictions._prediction(f"{name}.{number}")
-            assert "{{" not in answer.answer + answer.wrong and answer.answer in "".join(cells[at]["source"])
-            assert re.match(r"\*\*([A-H])\b", answer.answer)[1] in letters
-    assert cells[calls[0]]["metadata"]["grader"]["role"] == "demo" if calls else True  # grading does not run it
+    calls = {at: cell for at, cell in enumerate(cells) if "predict(" in "".join(cell["source"])}
+    assert len(asked) == 3 and list(calls) == [asked[0] + 1, asked[2] + 1]
+    for call, arguments in zip(calls.values(), ('"01.1", "AB"', '"01.3", "ABC"'), strict=True):
+        assert "".join(call["source"]) == f"from grader import predict\n\npredict({arguments})"
+        assert call["metadata"]["grader"]["role"] == "demo"  # grading does not run it
 
 
 def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
@@ -63,13 +92,10 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     shown = api.predict("01.1", "ABC", "b")
     assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.")
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
-    assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
+    assert json.loads(record.path.read_text())["predictions"] == {"01_mixing.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
-    record.add_attempt("softmax_rows", "x", "failed")
-    assert (
-        Record(record.path).prediction("01_three_tokens.1") == "B"
-        and Record(record.path).prediction("01_three_tokens.5") == ""
-    )
+    record.add_attempt("shares", "x", "failed")
+    assert Record(record.path).prediction("01_mixing.1") == "B" and Record(record.path).prediction("01_mixing.5") == ""
 
 
 @pytest.mark.parametrize(
@@ -97,10 +123,10 @@ def test_a_record_that_was_damaged_has_no_choice_and_takes_one(record, predicted
     assert record.prediction("01.2") == "A"
 
 
-@pytest.mark.parametrize("number", ["01.9", "01.2", "77.1"])
+@pytest.mark.parametrize("number", ["01.9", "01.1", "77.1"])
 def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, number):
-    if number == "01.2":
-        monkeypatch.setattr(open_course(), "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
+    if number == "01.1":
+        monkeypatch.setattr(COURSE, "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
     assert api.predict(number, "AB", "A").text == "**You said A.**\n\nThe answer is folded away above."
 
 
@@ -123,12 +149,12 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     ]
     row[1].click()
     assert (
-        record.prediction("01_three_tokens.1") == "B"
+        record.prediction("01_mixing.1") == "B"
         and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
     )
     row[2].click()
     assert (
-        record.prediction("01_three_tokens.1") == "B"
+        record.prediction("01_mixing.1") == "B"
         and "You chose C now, and the first choice is kept." in buttons._status.value
     )
     (output,) = buttons._output.outputs
@@ -137,7 +163,7 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
 
 def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    with Kernel(open_course()) as kernel:
+    with Kernel(COURSE) as kernel:
         _, outputs = kernel.run(f"from grader import predict\n\n{CALL}", 60)
     (output,) = outputs
     assert WIDGET not in output["data"] and "Choose A, B or C" in output["data"]["text/plain"]
@@ -148,4 +174,4 @@ def test_the_room_hears_of_the_first_choice_alone(record, monkeypatch):
     monkeypatch.setattr(room_client, "send_prediction", lambda *said: told.append(said))
     for letter in ("b", "C"):
         predictions.display("01.1", "ABC", letter, record)
-    assert told == [("01_three_tokens.1", "B")]
+    assert told == [("01_mixing.1", "B")]

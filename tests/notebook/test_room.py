@@ -27,7 +27,7 @@ from tests.live import from_cells
 from tests.room.running import Running, running, until
 
 SENTINEL = "xyzzy_sentinel"
-RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
+RIGHT = "def nearest(query, keys, values):\n    return values[np.argmax(keys @ query)]"
 WRONG = RIGHT.replace("argmax", "argmin")
 
 
@@ -60,7 +60,7 @@ def sent(monkeypatch):
     return found
 
 
-def checked(source: str, name: str = "hard_lookup"):
+def checked(source: str, name: str = "nearest"):
     return check(from_cells(name, source).obj)
 
 
@@ -77,14 +77,14 @@ def said(shown) -> str:
 
 def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     join(room.address, room.room.code, "ada")
-    raising = f'def hard_lookup(query, keys, values):\n    {SENTINEL} = "{SENTINEL}"  # {SENTINEL}\n    print({SENTINEL})\n    raise ValueError({SENTINEL})'
+    raising = f'def nearest(query, keys, values):\n    {SENTINEL} = "{SENTINEL}"  # {SENTINEL}\n    print({SENTINEL})\n    raise ValueError({SENTINEL})'
     wrong = WRONG.replace("return", f"{SENTINEL} = 1\n    return")
     assert SENTINEL in str(checked(raising))  # the learner sees it
-    until(lambda: states(room) == {"hard_lookup": "error"})
+    until(lambda: states(room) == {"nearest": "error"})
     checked(wrong)
-    until(lambda: states(room) == {"hard_lookup": "failed"})
+    until(lambda: states(room) == {"nearest": "failed"})
     assert checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
     assert "Your words were not sent" in str(stuck(SENTINEL))
     until(lambda: room.room.board().learners[0].note == "stuck")
     fine()
@@ -93,10 +93,7 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     assert not room.room.board().learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
     assert (
-        b'"hard_lookup"' in bodies
-        and SENTINEL.encode() not in bodies
-        and b"argm" not in bodies
-        and b"values" not in bodies
+        b'"nearest"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
     )
     fields = {
         key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event
@@ -105,7 +102,7 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
 
 
 def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
-    program = "import sys; from grader import check; check('hard_lookup', lambda *_: 0); print([n for n in sys.modules if 'room' in n or n == 'http.client'])"
+    program = "import sys; from grader import check; check('nearest', lambda *_: 0); print([n for n in sys.modules if 'room' in n or n == 'http.client'])"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ)
     )
@@ -123,7 +120,7 @@ def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
     mine, other = rooms._state, rooms._RoomState()
     monkeypatch.setattr(rooms, "_state", other)  # another notebook of the same learner
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
     monkeypatch.setattr(rooms, "_state", mine)
     assert "nothing more is sent" in said(leave())
     del sent[:]
@@ -151,7 +148,7 @@ def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
     monkeypatch.setattr(rooms, "_state", rooms._RoomState())
     assert "You are in the room" in said(checked(WRONG))
     assert "You are in the room" not in said(checked(RIGHT))
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
 
 
 def test_it_ends_by_itself_after_a_day(room, sent):
@@ -169,7 +166,7 @@ def test_who_comes_back_has_the_same_place(room):
     leave()
     join(room.address, room.room.code, "ada")
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
     assert len(room.room.members) == 1
 
 
@@ -314,7 +311,7 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
             "failed",
             "failed",
         ]
-        assert again.room.board().learners[0].states["hard_lookup"].status == "failed"
+        assert again.room.board().learners[0].states["nearest"].status == "failed"
 
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
@@ -343,7 +340,7 @@ def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(
     pauses, send = [], Sender._send
     monkeypatch.setattr(Sender, "_send", lambda self, events: pauses.append(send(self, events)) or pauses[-1])
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"} and pauses)
+    until(lambda: states(room) == {"nearest": "passed"} and pauses)
     assert pauses == [0.0]
 
 
@@ -353,7 +350,7 @@ def test_joining_again_keeps_what_waits(room):
     sender = rooms._state.sender
     join(room.address, room.room.code, "ada")  # as Run All does
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
     assert rooms._state.sender is sender and len(room.room.members) == 1
 
 
@@ -363,7 +360,7 @@ def test_who_was_refused_can_join_again(room):
     until(lambda: rooms._state.sender.refused)
     assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
 
 
 def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
@@ -414,7 +411,7 @@ def test_a_flood_is_sent_later(patient, room):
     token = room.joined("ada")
     sender = Sender(room.address, token)
     for number in range(120):
-        sender.put(Event(float(number + 1), "hard_lookup", "failed"))
+        sender.put(Event(float(number + 1), "nearest", "failed"))
     until(lambda: len(room.room.members[0].seen) == 120, 30)
     sender.close()
 
@@ -444,7 +441,7 @@ def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch)
     monkeypatch.setattr(rooms, "write_atomically", full)
     assert "No space left" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
-    until(lambda: states(room) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"nearest": "passed"})
     leave()
     checked(WRONG)
     time.sleep(0.2)
@@ -472,10 +469,8 @@ def test_sending_touches_no_random_state_and_no_output(room, capsys):
 
 def test_a_check_judges_as_ever_while_much_is_sent(room):
     """Each verdict, forbidden operations too, is the same with the sender's thread at work as without it."""
-    shortcut = (
-        "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
-    )
-    alone = str(checked(shortcut, "softmax_rows"))
+    shortcut = "def shares(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
+    alone = str(checked(shortcut, "shares"))
     verdicts.verdicts.clear()
     sender = Sender(room.address, room.joined("grace"))
     sender.put(Event(0.5, note="stuck"))
@@ -491,7 +486,7 @@ def test_a_check_judges_as_ever_while_much_is_sent(room):
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        assert str(checked(shortcut, "softmax_rows")) == alone
+        assert str(checked(shortcut, "shares")) == alone
         assert checked(RIGHT) and not checked(WRONG)
     finally:
         stop.set()
@@ -503,10 +498,10 @@ def test_a_script_that_ends_sends_what_waits(room):
     slowly = "import time, grader.notebook.event_sender as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = (
         slowly
-        + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+        + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('nearest', lambda *_: 0)"
     )
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
-    assert states(room) == {"hard_lookup": "failed"}
+    assert states(room) == {"nearest": "failed"}
 
 
 def test_where_no_thread_starts_checks_go_on(room, monkeypatch):

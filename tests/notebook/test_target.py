@@ -12,7 +12,7 @@ from grader.notebook.reach import names_in
 from grader.notebook.target import Target
 from tests.live import shell_that_ran
 
-BASE = ("def softmax_rows(x):\n    return g(x) * C", "def g(x):\n    return np.exp(x)", "C = 2", "unused = 1")
+BASE = ("def shares(x):\n    return g(x) * C", "def g(x):\n    return np.exp(x)", "C = 2", "unused = 1")
 CHANGES = [
     ("* C", "* 3"),
     ("C = 2", "C = 2.0"),
@@ -21,7 +21,7 @@ CHANGES = [
     ("np.exp(x)", "np.exp(x) + 1"),
     ("np.exp", "np.log"),
     ("def g(x):\n    return np.exp(x)", "g = np.exp"),
-    ("def softmax_rows(x)", "def softmax_rows(x, y=1)"),
+    ("def shares(x)", "def shares(x, y=1)"),
     ("g(x) * C", "sum(g(x) * C for _ in range(2))"),
 ]
 
@@ -31,7 +31,7 @@ def digest(*cells: str) -> str:
     for cell in cells:
         exec(cell, names)
     with patch("grader.notebook.live_object.ipython", lambda: shell_that_ran(*cells)):
-        return Target("softmax_rows", names["softmax_rows"], names).digest
+        return Target("shares", names["shares"], names).digest
 
 
 def test_the_same_code_anywhere_is_the_same():
@@ -49,7 +49,7 @@ def test_every_change_of_the_text_shows(old, new):
 
 def test_answers_count_by_their_value():
     def value(answer) -> str:
-        return Target("corrected_first_row", answer).digest
+        return Target("first_output", answer).digest
 
     assert value([5.0, 5.0]) == value([5.0, 5.0]) != value([5.0, 5])
     assert value(np.array([5.0, 5.0])) != value(np.array([5.0, 5.0 + 1e-12]))
@@ -65,9 +65,9 @@ class Odd:
 
 
 def test_what_has_no_text_has_none():
-    assert Target("corrected_first_row", Odd()).digest == ""
-    assert Target("corrected_first_row").digest == Target("softmax_rows").digest == ""
-    assert Target("softmax_rows", len).digest == Target("softmax_rows", np.random.default_rng(0)).digest == ""
+    assert Target("first_output", Odd()).digest == ""
+    assert Target("first_output").digest == Target("shares").digest == ""
+    assert Target("shares", len).digest == Target("shares", np.random.default_rng(0)).digest == ""
 
 
 def test_global_names_of_code_are_those_that_python_s_own_reader_tells():

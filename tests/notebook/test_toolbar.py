@@ -9,14 +9,14 @@ import pytest
 
 from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import references
-from grader.course.course import open_course
 from grader.notebook import api, toolbar
 from grader.notebook.record import Record
+from tests.mixing_course import COURSE
 from tests.notebook.test_shell import RIGHT, WRONG, cells  # noqa: F401
 
 pytest.importorskip("ipywidgets")
-BROKEN = "def softmax_rows(scores):\n    return np.no_such_thing(scores)"
-STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows is not written yet")'
+BROKEN = "def shares(scores):\n    return np.no_such_thing(scores)"
+STUB = 'def shares(scores):\n    raise NotImplementedError("shares is not written yet")'
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def notebook(cells, monkeypatch, tmp_path):  # noqa: F811
 
 def bar_of(notebook, code: str) -> toolbar.DisplayWithButtons:
     notebook.run(code, "s")
-    shown = notebook.shell.run_cell("check(softmax_rows)").result
+    shown = notebook.shell.run_cell("check(shares)").result
     assert isinstance(shown, toolbar.DisplayWithButtons)
     return shown
 
@@ -58,7 +58,7 @@ def plain(html: str) -> str:
     "code, offered",
     [
         (STUB, ["Hint 1 of 3", "Solution"]),
-        (WRONG, ["Hint 1 of 3", "Replay", "Explain SM1", "Solution", "Reset"]),
+        (WRONG, ["Hint 1 of 3", "Replay", "Explain MX7", "Solution", "Reset"]),
         (BROKEN, ["Hint 1 of 3", "Replay", "Solution", "Reset"]),
         (RIGHT, ["Solution", "Reset"]),
     ],
@@ -68,28 +68,26 @@ def test_a_button_is_there_only_where_it_does_something(notebook, code, offered)
     assert labels(bar) == offered
     assert all(child.tooltip for child in bar._row.children[:-1])
     assert "explain(" not in plain(
-        notebook.shell.run_cell("shown = check(softmax_rows)") and notebook.shell.user_ns["shown"].html
+        notebook.shell.run_cell("shown = check(shares)") and notebook.shell.user_ns["shown"].html
     )
 
 
 def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook):
     bar = bar_of(notebook, WRONG)
-    assert "1 attempt lesson 01: 0 of 7 passed" in plain(bar._progress.value)
+    assert "1 attempt lesson 01: 0 of 6 passed" in plain(bar._progress.value)
     first = press(bar, "Hint")
-    assert first.startswith(
-        "Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for softmax_rows The check proved SM1"
-    )
+    assert first.startswith("Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for shares The check proved MX7")
     assert "1 attempt, 1 hint" in plain(bar._progress.value) and labels(bar)[0] == "Hint 2 of 3"
-    assert "Softmax ran over the queries" in press(bar, "Explain")
+    assert "The columns sum to 1" in press(bar, "Explain")
     said = press(bar, "Replay")
-    assert "got = softmax_rows(scores)" in said and "They gave: array([[" in said
+    assert "got = shares(scores)" in said and "They gave: array([[" in said
     assert {"scores", "expected", "got"} <= notebook.shell.user_ns.keys() and not hasattr(
         notebook.shell, "rl_next_input"
     )
     assert "opens after a pass" in press(bar, "Solution")
     press(bar, "Hint"), press(bar, "Hint")
     assert labels(bar)[0] == "Hint 1 of 3"  # from the start again
-    assert references.solution_text(open_course(), "softmax_rows").splitlines()[-1].split()[0] in press(bar, "Solution")
+    assert references.solution_text(COURSE, "shares").splitlines()[-1].split()[0] in press(bar, "Solution")
     assert "attention-course" not in bar._result.value and 'role="alert"' in bar._result.value
 
 
@@ -110,26 +108,20 @@ def test_what_a_button_raises_is_said_where_it_was_pressed(notebook, monkeypatch
 
 def test_after_a_pass_solution_compares_and_the_lesson_counts_it(notebook):
     bar = bar_of(notebook, RIGHT)
-    assert "passed lesson 01: 1 of 7 passed" in plain(bar._progress.value)
-    assert "Two ways to write softmax_rows" in press(bar, "Solution")
-    assert "2 attempts, passed before lesson 01: 1 of 7 passed" in plain(bar_of(notebook, WRONG)._progress.value)
+    assert "passed lesson 01: 1 of 6 passed" in plain(bar._progress.value)
+    assert "Two ways to write shares" in press(bar, "Solution")
+    assert "2 attempts, passed before lesson 01: 1 of 6 passed" in plain(bar_of(notebook, WRONG)._progress.value)
 
 
 def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
     bar = bar_of(notebook, RIGHT)
     assert "This exercise has passed" in press(bar, "Reset")
     press(bar, "Keep", bar._further.children[0])
-    assert (
-        "softmax_rows" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
-    )
+    assert "shares" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
     press(bar, "Reset")
     press(bar, "Restore", bar._further.children[0])
     (copy,) = (tmp_path / "backups").iterdir()
-    assert (
-        copy.suffix == ".py"
-        and copy.read_text().strip() == RIGHT.strip()
-        and "softmax_rows" not in notebook.shell.user_ns
-    )
+    assert copy.suffix == ".py" and copy.read_text().strip() == RIGHT.strip() and "shares" not in notebook.shell.user_ns
     (shown,) = bar._further.children[0].outputs
     assert copy.name in shown["data"]["text/html"] and "is not written yet" in shown["data"]["text/html"]
     assert "Replace your cell by the original" in shown["data"]["text/plain"]
@@ -138,8 +130,8 @@ def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
 def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatch):
     bar, shown = bar_of(notebook, WRONG), []
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: shown.append(bundle))
-    notebook.shell.run_cell("check(softmax_rows)")
-    assert "".join(each["text/plain"] for each in shown).count('explain("SM1")') == 1  # as in a terminal's client
+    notebook.shell.run_cell("check(shares)")
+    assert "".join(each["text/plain"] for each in shown).count('explain("MX7")') == 1  # as in a terminal's client
     shown.clear()
     slider = pytest.importorskip("ipywidgets").IntSlider()
     bar._show_bar()
@@ -150,15 +142,15 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
     )  # a new check takes only its own buttons away
     assert (
         shown[0]["text/plain"] == bar.verdict.next_step
-        and 'explain("SM1")' in plain(shown[0]["text/html"])
+        and 'explain("MX7")' in plain(shown[0]["text/html"])
         and WIDGET in shown[0]
     )
 
 
 def test_only_a_client_that_can_be_asked_gets_buttons():
     """nbval and `grader build` can't; what they store has no widget."""
-    code = f"import numpy as np\nfrom grader import check\n{WRONG}\ncheck(softmax_rows)"
-    with Kernel(open_course()) as kernel:
+    code = f"import numpy as np\nfrom grader import check\n{WRONG}\ncheck(shares)"
+    with Kernel(COURSE) as kernel:
         assert [set(output["data"]) for output in kernel.run(code, 60)[1]] == [{"text/plain", "text/html"}]
         execute = kernel._client.execute
         kernel._client.execute = lambda code, allow_stdin, **options: execute(code, allow_stdin=True, **options)
