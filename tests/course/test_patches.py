@@ -81,11 +81,9 @@ def test_a_hunk_is_shown_in_its_lines():
 
 
 def test_a_patch_of_what_the_solution_calls_reaches_the_solution():
-    """three_token_attention is patched by way of softmax_rows, and what lies between them is made anew."""
-    one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="softmax_rows")
-    wrong = references.wrong(open_course().exercise("three_token_attention"), Mistake("SM1", one))
-    q = k = v = references.namespace(open_course(), "01_three_tokens")["np"].eye(2)
+    """mix is patched by way of shares, and what lies between them is made anew."""
+    one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="shares")
+    wrong = references.wrong(open_course().exercise("mix"), Mistake("MX7", one))
+    q = k = v = references.namespace(open_course(), "01_mixing")["np"].eye(2)
     assert wrong(q, 2 * k, v)[1].sum(axis=0) == pytest.approx([1, 1])
-    assert references.reference(open_course().exercise("three_token_attention"))(q, 2 * k, v)[1].sum(
-        axis=1
-    ) == pytest.approx([1, 1])
+    assert references.reference(open_course().exercise("mix"))(q, 2 * k, v)[1].sum(axis=1) == pytest.approx([1, 1])
