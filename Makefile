@@ -83,8 +83,8 @@ test: $(VENV)/.dev $(VENV)/.model
 
 # make test runs these, too, where a file that decides them has changed, and so always in a fresh clone; see tests/conftest.py.
 test-packaging: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 tests/test_package.py tests/test_core.py tests/test_alone.py tests/authoring/test_release.py \
-	  tests/authoring/test_release_setup.py tests/test_ordinary_user.py tests/test_setups.py tests/test_site.py
+	$(BIN)/python -m pytest -n 3 tests/test_package.py tests/test_core.py tests/test_alone.py tests/attention/test_release.py \
+	  tests/authoring/test_release.py tests/authoring/test_release_setup.py tests/test_ordinary_user.py tests/test_setups.py tests/test_site.py
 
 build: $(VENV)/.lab
 	$(BIN)/grader build

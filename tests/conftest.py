@@ -53,6 +53,7 @@ LONG = (
     "test_types.py",
     "test_core.py",
     "test_alone.py",
+    "attention/test_release.py",
     "authoring/test_release.py",
     "authoring/test_release_setup.py",
     "test_site.py",
@@ -74,6 +75,7 @@ LONG = (
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 PACKAGING = (
     *WHEEL,
+    "attention/test_release.py",
     "authoring/test_release.py",
     "authoring/test_release_setup.py",
     "test_ordinary_user.py",

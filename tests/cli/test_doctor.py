@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
@@ -10,6 +12,7 @@ from grader.cli import doctor, main
 from grader.cli.doctor import Check
 from grader.course.course import open_course
 from grader.sandbox.isolation import SandboxError, remark
+from tests import small_lesson as small
 
 
 def signs(folder) -> dict[str, Check]:
@@ -19,17 +22,7 @@ def signs(folder) -> dict[str, Check]:
 def test_here_the_course_can_run(tmp_path):
     found = signs(tmp_path)
     assert all(sign.well for sign in found.values()), doctor.render(list(found.values()))
-    looked_at = {
-        "Python",
-        "packages",
-        "kernel",
-        "torch",
-        "accelerator",
-        "triton",
-        "course",
-        "isolation",
-        "notebook folder",
-    }
+    looked_at = {"Python", "packages", "kernel", "torch", "accelerator", "course", "isolation", "notebook folder"}
     assert looked_at <= set(found)
     assert doctor.render(list(found.values())).endswith("The course can run here.")
 
@@ -67,7 +60,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
         )
         assert (
             found["torch"].repair == "python -m pip install 'attention-course[torch]'"
-            and "lessons 05, 06, 07, 08" in found["torch"].finding
+            and "lessons 03 need it" in found["torch"].finding
         )
 
 
@@ -141,9 +134,8 @@ def test_a_kernel_of_another_python_is_told(monkeypatch):
 
 
 def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
-    count = len(open_course().exercises["00_start_here"]) + len(open_course().exercises["05_numpy_to_pytorch"])
-    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
-    assert doctor._lessons().finding.endswith(f", lessons 00, 05 with {count} exercises")
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_lookup", "03_torch"))
+    assert doctor._lessons().finding.endswith(", lessons 00, 03 with 4 exercises")
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"grader {open_course().edition()}\n"
     monkeypatch.setattr(open_course(), "lessons", tuple)
@@ -158,21 +150,24 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].well, "the course's own wheel leaves it to an extra"
     monkeypatch.setattr(doctor, "version", lambda name: "0.1.0+c4f1a90b2")
     assert not signs(tmp_path)["torch"].well
-    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_lookup", "02_logs"))
     assert signs(tmp_path)["torch"].finding == "not installed, and not needed for these lessons"
 
 
-def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch):
+def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_path):
+    course = small.install(monkeypatch, tmp_path)
+    assert not list(doctor._extras())
+    lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, libraries=("numpy", "triton")),))
+    monkeypatch.setattr(course, "lesson", lambda name: lesson)
     monkeypatch.setattr(doctor, "installed", lambda name: name != "triton")
-    (sign,) = doctor._extras()
+    here, sign = sorted(doctor._extras(), key=lambda sign: sign.what)
+    assert (here.what, here.finding) == ("numpy", version("numpy")) and here.well and not here.repair
     assert (
         sign.what == "triton"
         and sign.well
-        and sign.finding == "not installed; lesson 15 cannot be checked"
+        and sign.finding == "not installed; lesson 01 cannot be checked"
         and "triton" in sign.repair
     )
-    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
-    assert not list(doctor._extras())
 
 
 @pytest.mark.parametrize(

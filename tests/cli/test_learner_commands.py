@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from grader.cli import main
-from grader.course.course import open_course
 from grader.notebook import workspace
 from grader.notebook.record import Record, default_path
 from grader.util import libraries
-from tests.conftest import ROOT
+from tests.mixing_course import COURSE, with_notebooks
 
-LESSON = "01_three_tokens"
+LESSON = "01_mixing"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A learner's folder, with softmax_rows written."""
+    """A learner's folder, with shares written."""
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
-    notebook, stub = open_course().handout_notebook(LESSON), workspace.stub("softmax_rows")
+    notebook, stub = COURSE.handout_notebook(LESSON), workspace.stub("shares")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
-            cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]
+            cell["source"] = ["def shares(scores):\n", "    return scores"]
     (tmp_path / f"{LESSON}.ipynb").write_text(workspace.encode(notebook))
     return tmp_path
 
 
 def test_progress_shows_the_record_of_a_folder(folder, capsys):
-    Record(default_path(folder)).add_attempt("softmax_rows", "f", "passed")
+    Record(default_path(folder)).add_attempt("shares", "f", "passed")
     assert main(["progress", "--folder", str(folder)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("passed: core 1 of ") and "Next: " in said
@@ -45,20 +43,19 @@ def confirmed(capsys, *command: str) -> list[str]:
     assert main([*command]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "Nothing was changed yet" in said and "Save the notebook in the browser first" in said
-    assert (f"this replaces your cell of {command[1]} in" in said) == (command[1] in open_course().exercise_names())
+    assert (f"this replaces your cell of {command[1]} in" in said) == (command[1] in COURSE.exercise_names())
     return [*command, "--confirm", re.search(r"--confirm (\w{6})", said)[1]]
 
 
 def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
     path, record = folder / f"{LESSON}.ipynb", Record(default_path(folder))
     written = path.read_text()
-    for what in ("softmax_rows", "01"):
+    for what in ("shares", "01"):
         command = confirmed(capsys, "reset", what, "--folder", str(folder))
-        record.add_attempt("softmax_rows", f"passed before {what}", "passed")
+        record.add_attempt("shares", f"passed before {what}", "passed")
         assert main(command) == 2  # what it asked about did not have a pass
         assert (
-            "softmax_rows passed: the original is not a solution." in capsys.readouterr().err
-            and path.read_text() == written
+            "shares passed: the original is not a solution." in capsys.readouterr().err and path.read_text() == written
         )
         command = confirmed(capsys, *command[:4])
         assert main(command) == 0 and path.read_text() != written
@@ -69,32 +66,33 @@ def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
 def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
     folder, tmp_path_factory, monkeypatch, capsys
 ):
-    monkeypatch.chdir(ROOT)  # where such a terminal starts: notebooks/ is there
+    checkout = with_notebooks(tmp_path_factory.mktemp("checkout") / "course")
+    monkeypatch.chdir(checkout.root)  # where such a terminal starts: notebooks/ is there
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(folder))
-    Record(default_path(folder)).add_attempt("softmax_rows", "f", "passed")
-    before = (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes()
+    Record(default_path(folder)).add_attempt("shares", "f", "passed")
+    before = checkout.notebook_path(LESSON).read_bytes()
     assert main(["progress"]) == 0 and capsys.readouterr().out.startswith("passed: core 1 of ")
-    assert main(confirmed(capsys, "reset", "softmax_rows")) == 0 and main(["update"]) == 0
+    assert main(confirmed(capsys, "reset", "shares")) == 0 and main(["update"]) == 0
     assert str(folder) in capsys.readouterr().out
     assert main(["grade", "--lessons", "01", "--json", "-"]) == 1
     assert str(folder) in capsys.readouterr().out
-    assert (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes() == before
+    assert checkout.notebook_path(LESSON).read_bytes() == before
     monkeypatch.delenv("ATTENTION_COURSE_FOLDER")
     assert main(["grade"]) == 2 and "grade needs a PATH" in capsys.readouterr().err
 
 
 def test_reset_puts_back_one_exercise(folder, capsys):
-    assert main(confirmed(capsys, "reset", "softmax_rows", "--folder", str(folder))) == 0
-    assert capsys.readouterr().out.startswith("The cell of softmax_rows in ")
-    assert workspace.has_cell(folder / f"{LESSON}.ipynb", workspace.stub("softmax_rows"))
+    assert main(confirmed(capsys, "reset", "shares", "--folder", str(folder))) == 0
+    assert capsys.readouterr().out.startswith("The cell of shares in ")
+    assert workspace.has_cell(folder / f"{LESSON}.ipynb", workspace.stub("shares"))
     assert len(list((folder / "backups").iterdir())) == 1
-    assert main(["reset", "softmax_rows", "--folder", str(folder)]) == 0
+    assert main(["reset", "shares", "--folder", str(folder)]) == 0
     assert "nothing was changed" in capsys.readouterr().out and len(list((folder / "backups").iterdir())) == 1
 
 
 def test_update_says_which_tabs_to_reload(folder, capsys):
     path = folder / f"{LESSON}.ipynb"
-    path.write_text(path.read_text().replace("# 01 · Three tokens", "# 01 · Told otherwise"))
+    path.write_text(path.read_text().replace("# 01 · Mixing", "# 01 · Told otherwise"))
     assert main(["update", "--folder", str(folder)]) == 0
     assert (
         f"Where a tab shows {LESSON}.ipynb, reload it before you go on: the menu File › Reload"
@@ -107,15 +105,16 @@ def test_update_says_which_tabs_to_reload(folder, capsys):
 def test_reset_puts_back_a_cell_that_was_deleted(folder):
     path = folder / f"{LESSON}.ipynb"
     whole = workspace._read(path)
-    kept = [cell for cell in whole["cells"] if cell["metadata"]["grader"].get("exercise") != "softmax_rows"]
+    kept = [cell for cell in whole["cells"] if cell["metadata"]["grader"].get("exercise") != "shares"]
     path.write_text(workspace.encode({**whole, "cells": kept}))
-    workspace.reset_exercise("softmax_rows", folder)
-    assert workspace.has_cell(path, workspace.stub("softmax_rows")) and "{{ " not in path.read_text()
+    workspace.reset_exercise("shares", folder)
+    assert workspace.has_cell(path, workspace.stub("shares"))
+    assert [cell["id"] for cell in workspace._read(path)["cells"]] == [cell["id"] for cell in whole["cells"]]
 
 
 def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
-    assert main(["reset", "softmax_row", "--folder", str(folder)]) == 2
-    assert "there is no lesson and no exercise 'softmax_row'; did you mean softmax_rows?" in capsys.readouterr().err
+    assert main(["reset", "share", "--folder", str(folder)]) == 2
+    assert "there is no lesson and no exercise 'share'; did you mean shares?" in capsys.readouterr().err
 
 
 def test_a_sentence_says_how_the_command_is_called_here(monkeypatch, tmp_path):
@@ -135,20 +134,3 @@ def test_a_sentence_says_how_the_command_is_called_here(monkeypatch, tmp_path):
     assert libraries.command_name() == "grader"
     monkeypatch.setattr(libraries, "in_notebook", lambda: True)
     assert libraries.command_name() == "%grader"
-
-
-def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
-    for target in ("progress", "reset", "update", "doctor", "grade"):
-        assert f"make {target}" in told
-        planned = subprocess.run(
-            ["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True
-        )
-        assert planned.returncode == 0 and f"grader {target}" in planned.stdout, planned.stderr
-    lab = subprocess.run(
-        ["make", "-n", "-o", ".venv/.lab", "lab", "FOLDER=mine"], cwd=ROOT, capture_output=True, text=True
-    ).stdout
-    assert f'ATTENTION_COURSE_FOLDER="{ROOT}/mine"' in lab
-    assert 'PATH="' in lab and "shell_command=" in lab  # no login shell, which would set the path anew
-    unasked = subprocess.run(["make", "-o", ".venv/.lab", "reset"], cwd=ROOT, capture_output=True, text=True)
-    assert unasked.returncode == 2 and "make reset WHAT=softmax_rows puts one exercise back" in unasked.stdout

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from grader.cli import main
 from grader.course.course import GLOSSARY, open_course
-from grader.course.stubs import digest, encode, learner_notebook
+from grader.course.stubs import digest, encode, learner_notebook, opening_cells
 from grader.notebook import workspace
 from grader.notebook.merge import merge
 from grader.submission.submission import read_submission
@@ -204,7 +205,7 @@ def test_update_keeps_what_was_written_in_a_cell_that_the_course_rewrote(place, 
     assert {"print(np.arange(7).sum())", "print(np.arange(5).sum())"} <= set(texts(place))
 
 
-GENERATED = {  # of the real course: cells of which no note says what they were
+GENERATED = {  # cells of which no note says what they were
     "way": "[02 · Another lesson](02_another.ipynb) →",
     "install": '%pip install -q "attention-course @ git+https://elsewhere.example"',
     "opened-alone": "**Opened alone, as in a browser?** Run the next line.",
@@ -213,8 +214,9 @@ GENERATED = {  # of the real course: cells of which no note says what they were
 
 
 @pytest.mark.parametrize("id", GENERATED)
-def test_what_was_written_over_a_cell_that_the_course_makes_by_itself_is_kept(id):
-    ours = open_course().handout_notebook("01_three_tokens")["cells"]
+def test_what_was_written_over_a_cell_that_the_course_makes_by_itself_is_kept(monkeypatch, id):
+    monkeypatch.setattr(open_course(), "opening", lambda lesson: opening_cells(lesson, False, ""))
+    ours = open_course().handout_notebook("01_mixing")["cells"]
     theirs = copy.deepcopy(ours)
     mine = cell({"cells": theirs}, id)
     mine["source"] = GENERATED[id].splitlines(True)
@@ -510,11 +512,9 @@ def test_what_a_learner_wrote_into_the_glossary_is_kept(glossary, place):
     assert glossary.read_text() == "# Glossary, new\n"
 
 
-def test_reset_and_update_lay_the_glossary(tmp_path, capsys):
-    from grader.cli import main
-
+def test_reset_and_update_lay_the_glossary(glossary, place, capsys):
     for command in ("reset", "update"):
-        (tmp_path / GLOSSARY).write_text("mine")
-        assert main([command, "00", "--folder", str(tmp_path)]) == 0
-        assert (tmp_path / GLOSSARY).read_text(encoding="utf-8") == open_course().glossary()
+        glossary.write_text("mine")
+        assert main([command, "01", "--folder", str(place)]) == 0
+        assert glossary.read_text(encoding="utf-8") == "# Glossary, new\n"
         assert "The glossary is the one of this version; the earlier one is kept: " in capsys.readouterr().out

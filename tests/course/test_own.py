@@ -97,9 +97,9 @@ def test_it_is_a_course_as_the_installed_one_is(mine):
     assert course.given_names == (("np", "numpy"),) and not course.needs_torch(NAME)
     assert references.explain(course, "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
     assert "glossary" not in course.nav_links(NAME).lower(), "this course has none"
-    assert installed.title == "attention" and "center_rows" not in installed.exercise_names()
+    assert installed.title == "mixing" and "center_rows" not in installed.exercise_names()
     with pytest.raises(KeyError):
-        course.lesson_of("softmax_rows")
+        course.lesson_of("shares")
 
 
 def test_a_changed_specification_is_read_anew(mine):

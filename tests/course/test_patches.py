@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from grader.course import references
@@ -81,11 +82,10 @@ def test_a_hunk_is_shown_in_its_lines():
 
 
 def test_a_patch_of_what_the_solution_calls_reaches_the_solution():
-    """three_token_attention is patched by way of softmax_rows, and what lies between them is made anew."""
-    one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="softmax_rows")
-    wrong = references.wrong(open_course().exercise("three_token_attention"), Mistake("SM1", one))
-    q = k = v = references.namespace(open_course(), "01_three_tokens")["np"].eye(2)
-    assert wrong(q, 2 * k, v)[1].sum(axis=0) == pytest.approx([1, 1])
-    assert references.reference(open_course().exercise("three_token_attention"))(q, 2 * k, v)[1].sum(
-        axis=1
-    ) == pytest.approx([1, 1])
+    """mix is patched by way of shares, and what lies between them is made anew."""
+    one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="shares")
+    wrong = references.wrong(open_course().exercise("mix"), Mistake("MX7", one))
+    q, k = np.eye(2), np.array([[2.0, 0.0], [1.0, 3.0]])
+    assert wrong(q, k, q)[1].sum(axis=0) == pytest.approx([1, 1])
+    right = references.reference(open_course().exercise("mix"))(q, k, q)[1]
+    assert right.sum(axis=1) == pytest.approx([1, 1]) != right.sum(axis=0)

@@ -32,7 +32,7 @@ def umask(request):
 def test_a_new_file_and_its_folder_follow_the_umask(tmp_path, umask):
     write_atomically(tmp_path / "new" / "file", "x")
     assert mode(tmp_path / "new" / "file") == 0o666 & ~umask and mode(tmp_path / "new") == 0o777 & ~umask
-    Record(tmp_path / "mine" / "progress.json").add_attempt("softmax", "a", "failed")
+    Record(tmp_path / "mine" / "progress.json").add_attempt("shares", "a", "failed")
     assert mode(tmp_path / "mine" / "progress.json") == 0o666 & ~umask
 
 
