@@ -50,7 +50,7 @@ def test_everybody_is_graded_and_listed_by_name(whole):
 
 
 def test_a_mistake_of_two_is_told_in_the_summary(whole):
-    assert "2 × " in whole[3].stdout and "hard_lookup" in whole[3].stdout
+    assert "2 × " in whole[3].stdout and "nearest" in whole[3].stdout
 
 
 def test_every_report_is_written(whole):
@@ -183,7 +183,7 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
     "arguments, said",
     [
         (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
-        (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
+        (["{class}/ada/00_lookup.ipynb", "--out", "{out}"], "is a file"),
         (["{empty}", "--out", "{out}"], "contains no learner"),
         (["{class}", "--out", "{class}/reports"], "is inside the other"),
         (["{class}", "--out", "{class}/.."], "is inside the other"),
