@@ -45,7 +45,7 @@ def test_everybody_is_graded_and_listed_by_name(whole):
     expected = {"ada": "passed", "bob": "failed", "cyd": "missing", "dan": "passed", "eve": "failed", "flo": "passed"}
     assert {name: status for name, (_, status) in scores(out).items()} == expected
     assert list(scores(out)) == sorted(expected)
-    assert "6 learners, mean 17 %" in done.stdout and "6 of 6" in done.stderr
+    assert "6 learners, mean 50 %" in done.stdout and "6 of 6" in done.stderr
     assert left_behind(scratch) == []
 
 
@@ -402,7 +402,7 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
         )
         == 0
     )
-    assert scores(tmp_path / "out") == {"ada": (1, "passed")}
+    assert scores(tmp_path / "out") == {"ada": (2, "passed")}
     batch.close_sandboxes()
 
 
