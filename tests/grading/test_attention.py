@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import errno
 import json
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.authoring.build import solution_notebook
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
@@ -22,9 +22,10 @@ from grader.reports import similarity
 from grader.submission.submission import read_submission
 from grader.util import libraries, links
 from tests import toy_course as toy
-from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+from tests.grading.test_handed_in import FIRST, SECOND, THIRD, hand_in
+from tests.mixing_course import COURSE
 
-NAMES = open_course().exercises[FIRST]
+NAMES = COURSE.exercises[FIRST]
 
 
 def rows(out: Path) -> dict[str, list[str]]:
@@ -76,7 +77,10 @@ def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_pa
 
 
 def test_those_with_the_same_reasons_are_one_row_and_what_proves_nothing_comes_last(graded, tmp_path, capsys):
-    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), dan=(FIRST,)), tmp_path / "out"
+    folder, out = (
+        hand_in(tmp_path / "class", **dict.fromkeys(("ada", "bob", "cyd", "dan"), (FIRST, SECOND))),
+        tmp_path / "out",
+    )
     graded.codes.update(dict.fromkeys(("ada", "bob", "dan"), answers()))
     for name in ("cyd", "dan"):
         (folder / name / "more.zip").write_bytes(b"PK")
@@ -112,7 +116,7 @@ def test_one_file_of_two_learners_is_told_of_both_and_only_where_somebody_worked
         shutil.copyfile(folder / source / f"{lesson}.ipynb", folder / target / f"{lesson}.ipynb")
     for name in ("cyd", "eve"):
         graded.made |= {(name, exercise): Verdict(exercise, "not_started", "x") for exercise in NAMES}
-    assert graded(folder, out, "--lessons", "01,05") == 0
+    assert graded(folder, out, "--lessons", "01,02") == 0
     same = "The same file, byte for byte, as {} handed in: {}.ipynb."
     assert rows(out) == {
         "ada": [same.format("bob and dan", FIRST), same.format("bob", SECOND)],
@@ -204,12 +208,12 @@ def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, ca
 
 
 def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
-    folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST, SECOND))
+    folder = hand_in(tmp_path / "class", ada=(FIRST, THIRD), bob=(FIRST, THIRD))
     monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
     told = capsys.readouterr().err
     assert (
-        "lesson 05 needs torch, and nothing was graded: torch is not installed in this Python;" in told
+        "lesson 03 needs torch, and nothing was graded: torch is not installed in this Python;" in told
         and "pip install" in told
     )
     assert graded(folder, tmp_path / "out", "--lessons", "01") == 0, "lesson 01 needs none"
@@ -285,9 +289,9 @@ def test_what_this_computer_does_not_open_costs_no_learner_marks(tmp_path, monke
 
 def test_who_handed_in_another_lesson_alone_is_on_the_list(tmp_path):
     folder = hand_in(tmp_path, ada=(FIRST,), bob=(FIRST, SECOND))
-    told = "Of the lessons that count here (05 and 06) none was handed in, but 01_three_tokens."
-    assert read_submission(open_course(), folder / "ada", lessons=("05", "06")).attention == (told,)
-    assert read_submission(open_course(), folder / "bob", lessons=("05", "06")).attention == ()
+    told = "Of the lessons that count here (02 and 03) none was handed in, but 01_mixing."
+    assert read_submission(open_course(), folder / "ada", lessons=("02", "03")).attention == (told,)
+    assert read_submission(open_course(), folder / "bob", lessons=("02", "03")).attention == ()
 
 
 def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
@@ -327,8 +331,8 @@ def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_t
 # --- the course's own answers ----------------------------------------------------------------
 
 
-def answers(**others: str) -> dict[str, str]:
-    return {name: references.solution_text(open_course(), name) for name in NAMES} | others
+def answers() -> dict[str, str]:
+    return {name: references.solution_text(COURSE, name) for name in (*NAMES, *COURSE.exercises[SECOND])}
 
 
 def sentence(texts: dict[str, str]) -> str:
@@ -353,21 +357,21 @@ def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces(
 def test_answers_of_one_s_own_are_not_the_course_s():
     stubs = [
         cell
-        for cell in copy.deepcopy(open_course().pristine(FIRST))["cells"]
+        for lesson in (FIRST, SECOND)
+        for cell in open_course().pristine(lesson)["cells"]
         if cell["metadata"].get("grader", {}).get("role") == "exercise"
     ]
     assert sentence({cell["metadata"]["grader"]["exercise"]: "".join(cell["source"]) for cell in stubs}) == ""
     assert (
         sentence({name: text.replace("return ", "result = 1\n    return ") for name, text in answers().items()}) == ""
     )
-    longer = [name for name in NAMES if sentence({name: answers()[name]}) == ""]
-    assert longer == list(NAMES), "one answer may be the same by chance"
+    assert not any(sentence({name: text}) for name, text in answers().items()), "one answer may be the same by chance"
 
 
 def test_the_course_s_answers_reach_the_report(tmp_path):
-    content = json.loads(open_course().solution_path(FIRST).read_text())
-    (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
-    report = grading.grade_submission(grading.Settings(open_course()), tmp_path / f"{FIRST}.ipynb")
+    for lesson in (FIRST, SECOND):
+        (tmp_path / f"{lesson}.ipynb").write_text(json.dumps(solution_notebook(open_course(), lesson)))
+    report = grading.grade_submission(grading.Settings(open_course()), tmp_path)
     assert report.score == report.max_score and "course's solved notebooks" in similarity.solution_remark(
         open_course(), report
     )

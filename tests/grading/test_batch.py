@@ -45,12 +45,12 @@ def test_everybody_is_graded_and_listed_by_name(whole):
     expected = {"ada": "passed", "bob": "failed", "cyd": "missing", "dan": "passed", "eve": "failed", "flo": "passed"}
     assert {name: status for name, (_, status) in scores(out).items()} == expected
     assert list(scores(out)) == sorted(expected)
-    assert "6 learners, mean 17 %" in done.stdout and "6 of 6" in done.stderr
+    assert "6 learners, mean 50 %" in done.stdout and "6 of 6" in done.stderr
     assert left_behind(scratch) == []
 
 
 def test_a_mistake_of_two_is_told_in_the_summary(whole):
-    assert "2 × " in whole[3].stdout and "hard_lookup" in whole[3].stdout
+    assert "2 × " in whole[3].stdout and "nearest" in whole[3].stdout
 
 
 def test_every_report_is_written(whole):
@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
 def test_ctrl_c_in_a_terminal_before_anything_is_graded_says_so(tmp_path, scratch):
     """There it reaches every process that the command has started."""
     folder, out = hand_in(tmp_path / "class", ada=RIGHT), tmp_path / "out"
-    process = start(scratch, folder, out, "--lessons", "05", start_new_session=True)
+    process = start(scratch, folder, out, "--lessons", "03", start_new_session=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not psutil.Process(process.pid).children():
         time.sleep(0.05)
@@ -183,7 +183,7 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
     "arguments, said",
     [
         (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
-        (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
+        (["{class}/ada/00_lookup.ipynb", "--out", "{out}"], "is a file"),
         (["{empty}", "--out", "{out}"], "contains no learner"),
         (["{class}", "--out", "{class}/reports"], "is inside the other"),
         (["{class}", "--out", "{class}/.."], "is inside the other"),
@@ -402,7 +402,7 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
         )
         == 0
     )
-    assert scores(tmp_path / "out") == {"ada": (1, "passed")}
+    assert scores(tmp_path / "out") == {"ada": (2, "passed")}
     batch.close_sandboxes()
 
 

@@ -11,9 +11,10 @@ import pytest
 from grader.course.course import open_course
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+from tests.mixing_course import COURSE
 
-ONE, TWO, *_ = open_course().exercises[FIRST]
-FULL = 2 * len(open_course().exercises[FIRST])
+ONE, TWO, *_ = COURSE.exercises[FIRST]
+FULL = 2 * len(COURSE.exercises[FIRST])
 HEAD = "learner,exercise,points,comment\n"
 EVERYWHERE = (
     "report.html",
@@ -132,7 +133,7 @@ def test_a_line_without_effect_is_told(graded, place, capsys):
     "said, told",
     [
         ("who,what\nada,x\n", "overrides.csv needs the columns learner, exercise, points, comment in its first line"),
-        (HEAD + "ada,softmax_row,1,\n", "overrides.csv, line 2: there is no exercise 'softmax_row'; did you mean"),
+        (HEAD + "ada,share,1,\n", "overrides.csv, line 2: there is no exercise 'share'; did you mean"),
         (HEAD + f"ada,{ONE},1,\nada,{ONE},2,\n", f"overrides.csv, line 3: line 2 already marks {ONE} of ada."),
         (HEAD + f"ada,{ONE},much,\n", "overrides.csv, line 2: 'much' is not a number of points"),
         (HEAD + f"ada,{ONE},,\n", "overrides.csv, line 2: there are neither points nor a comment."),

@@ -27,7 +27,7 @@ from grader.grading.collecting.sources import Member, Sources
 from grader.sandbox.reader import Reader
 from tests.submission.test_roster import CANVAS, MOODLE
 
-LESSON = "01_three_tokens"
+LESSON = "01_mixing"
 GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
 SCOPE = "First Name,Last Name,SID,Email\nAda,Lovelace,1,ada@x.org\nGrace,Hopper,2,gh@x.org\n"
 NAMES = 'Student,SIS Login ID\n"Lovelace, Ada",ada.lovelace\n"Hopper, Grace",g.hopper\n'  # without Canvas' numbers
@@ -483,7 +483,7 @@ def test_an_attempt_that_was_handed_in_again_is_kept_once(tmp_path):
 
 def lesson(number: str, said: str) -> str:
     """A notebook that says of which lesson it is."""
-    name = {"01": LESSON, "02": "02_softmax"}[number]
+    name = {"01": LESSON, "02": "02_logs"}[number]
     return json.dumps(
         {
             "cells": [{"cell_type": "code", "metadata": {}, "source": said}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading.journal import load
 from grader.util.errors import InputError
 from tests import own_course, small_class
-from tests.conftest import children
+from tests.conftest import MIXING, children
 from tests.small_class import LEVEL, RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
@@ -30,7 +31,7 @@ def started(place: Path, count: int) -> Iterator[tuple[str, list[subprocess.Pope
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    environment = small_class.environment(place / "scratch")
+    environment = small_class.environment(place / "scratch") | {COURSE_ENV: os.environ.get(COURSE_ENV, str(MIXING))}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": small_class.ROOT, "env": environment}
     host, port = address.removeprefix("tcp://").split(":")
     begun = [

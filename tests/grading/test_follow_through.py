@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 
@@ -17,31 +16,27 @@ from grader.grading.journal import from_line, to_line
 from grader.judging.verdict import LessonReport
 from grader.reports import text
 from grader.sandbox.sandbox import Sandbox
-from tests.grading.test_handed_in import FIRST
+from tests.mixing_course import RIGHT, solved
 
-WRONG = "def softmax_rows(scores):\n    e = np.exp(scores - scores.max())\n    return e / e.sum(axis=0, keepdims=True)"
-UNWRITTEN = "def softmax_rows(scores):\n    raise NotImplementedError"
-RAISES = "def softmax_rows(scores):\n    return nothing_of_the_kind"
-OWN = """def three_token_attention(Q, K, V):
-    weights = softmax_rows(scale_scores(attention_scores(Q, K), Q.shape[1]))
-    return weighted_sum(weights, V) + 1, weights"""
-THIEF = """def three_token_attention(Q, K, V):
+LESSON = "01_mixing"
+WRONG = "def shares(scores):\n    e = np.exp(scores - scores.max())\n    return e / e.sum(axis=0, keepdims=True)"
+UNWRITTEN = "def shares(scores):\n    raise NotImplementedError"
+RAISES = "def shares(scores):\n    return nothing_of_the_kind"
+OWN = """def mix(Q, K, V):
+    weights = shares(scaled(products(Q, K), Q.shape[1]))
+    return blend(weights, V) + 1, weights"""
+THIEF = """def mix(Q, K, V):
     import inspect
-    print(inspect.getsource(softmax_rows))
-    weights = softmax_rows(scale_scores(attention_scores(Q, K), Q.shape[1]))
-    return weighted_sum(weights, V), weights"""
+    print(inspect.getsource(shares))
+    weights = shares(scaled(products(Q, K), Q.shape[1]))
+    return blend(weights, V), weights"""
 
 
 def written(folder: Path, **cells: str) -> Path:
-    """A notebook of lesson 01 with the course's answers, and these in place of some."""
-    made = copy.deepcopy(open_course().pristine(FIRST))
-    for cell in made["cells"]:
-        name = cell["metadata"].get("grader", {}).get("exercise")
-        if cell["metadata"].get("grader", {}).get("role") == "exercise":
-            cell["source"] = cells.get(name) or references.solution_text(open_course(), name)
-    path = folder / f"{FIRST}.ipynb"
+    """A solved notebook of lesson 01 with these cells in place of some."""
+    path = folder / f"{LESSON}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(made))
+    path.write_text(json.dumps(solved(LESSON, **cells)))
     return path
 
 
@@ -57,47 +52,39 @@ def graded(sandbox, path: Path, share: float = 0.5) -> LessonReport:
 
 @pytest.mark.parametrize("helper", [WRONG, UNWRITTEN, RAISES])
 def test_what_a_helper_alone_was_in_the_way_of_earns_its_share_and_stays_failed(sandbox, tmp_path, helper):
-    lesson = graded(sandbox, written(tmp_path, softmax_rows=helper))
+    lesson = graded(sandbox, written(tmp_path, shares=helper))
     by_name = {verdict.exercise: verdict for verdict in lesson.verdicts}
-    assert (
-        lesson.follow_through["three_token_attention"] == ("softmax_rows", 0.5)
-        and "softmax_rows" not in lesson.follow_through
-    )
-    judged = by_name["three_token_attention"]
-    assert not judged.passed and lesson.points_of(judged) == lesson.points["three_token_attention"] / 2
+    assert lesson.follow_through["mix"] == ("shares", 0.5) and "shares" not in lesson.follow_through
+    judged = by_name["mix"]
+    assert not judged.passed and lesson.points_of(judged) == lesson.points["mix"] / 2
     assert text.mark_reason(lesson, judged) == (
-        f"three_token_attention: {lesson.points_of(judged)} of {lesson.points['three_token_attention']} points, because it passes "
-        "with the course's softmax_rows in place of the learner's, which is worth 50 % of them."
+        f"mix: {lesson.points_of(judged)} of {lesson.points['mix']} points, because it passes "
+        "with the course's shares in place of the learner's, which is worth 50 % of them."
     )
-    assert lesson.points_of(by_name["softmax_rows"]) == 0
-    assert graded(sandbox, written(tmp_path, softmax_rows=helper), 0).follow_through == {}, "nobody asked for it"
+    assert lesson.points_of(by_name["shares"]) == 0
+    assert graded(sandbox, written(tmp_path, shares=helper), 0).follow_through == {}, "nobody asked for it"
 
 
 def test_two_helpers_are_both_replaced(sandbox, tmp_path):
-    scale = "def scale_scores(scores, d_k):\n    return scores / d_k"
-    lesson = graded(sandbox, written(tmp_path, softmax_rows=WRONG, scale_scores=scale))
-    assert lesson.follow_through["three_token_attention"] == ("scale_scores and softmax_rows", 0.5)
+    scale = "def scaled(scores, d):\n    return scores / d"
+    lesson = graded(sandbox, written(tmp_path, shares=WRONG, scaled=scale))
+    assert lesson.follow_through["mix"] == ("scaled and shares", 0.5)
 
 
 def test_a_mistake_of_one_s_own_earns_nothing(sandbox, tmp_path):
-    assert (
-        "three_token_attention"
-        not in graded(sandbox, written(tmp_path, softmax_rows=WRONG, three_token_attention=OWN)).follow_through
-    )
-    assert graded(sandbox, written(tmp_path, three_token_attention=OWN)).follow_through.keys() <= {
-        "corrected_first_row"
-    }
+    assert "mix" not in graded(sandbox, written(tmp_path, shares=WRONG, mix=OWN)).follow_through
+    assert graded(sandbox, written(tmp_path, mix=OWN)).follow_through == {}
 
 
 def test_a_cell_that_holds_both_is_left_as_it_is(sandbox, tmp_path):
-    both = f"{WRONG}\n\n{references.solution_text(open_course(), 'three_token_attention')}"
-    lesson = graded(sandbox, written(tmp_path, softmax_rows="# below", three_token_attention=both))
-    assert "three_token_attention" not in lesson.follow_through
+    both = f"{WRONG}\n\n{RIGHT['mix']}"
+    lesson = graded(sandbox, written(tmp_path, shares="# below", mix=both))
+    assert "mix" not in lesson.follow_through
 
 
 def test_nothing_that_runs_beside_the_course_s_answer_is_told(sandbox, tmp_path):
-    lesson = graded(sandbox, written(tmp_path, softmax_rows=WRONG, three_token_attention=THIEF))
-    solution = references.solution_text(open_course(), "softmax_rows").splitlines()[-1].strip()
+    lesson = graded(sandbox, written(tmp_path, shares=WRONG, mix=THIEF))
+    solution = references.solution_text(open_course(), "shares").splitlines()[-1].strip()
     assert solution not in "".join(text.render_verdict(verdict) + verdict.printed for verdict in lesson.verdicts)
     assert solution not in str(lesson.code)
 
@@ -107,8 +94,8 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
     monkeypatch.setattr(
         batch, "grade_submission", lambda own, *given, **more: drawn.append(own.seed) or real(own, *given, **more)
     )
-    packed = [pack(ClassEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
-    settings = batch.Settings(open_course(), (FIRST,), follow_through=1.0, seed_per_learner=True)
+    packed = [pack(ClassEntry(name, name, written(tmp_path / name, shares=WRONG).parent)) for name in ("a", "b")]
+    settings = batch.Settings(open_course(), (LESSON,), follow_through=1.0, seed_per_learner=True)
     assert settings.seed_of("a") != settings.seed_of("b") and settings.seed_of("a") == settings.seed_of("a")
     assert batch.Settings(open_course(), seed=8).seed_of("a") == batch.Settings(open_course(), seed=8).seed_of("b") == 8
     try:
@@ -117,7 +104,7 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
         batch.close_sandboxes()
     for entry in entries:
         (lesson,) = entry.report.lessons
-        assert lesson.follow_through["three_token_attention"] == ("softmax_rows", 1.0)
+        assert lesson.follow_through["mix"] == ("shares", 1.0)
         assert from_line(to_line(entry)).report.lessons[0].follow_through == lesson.follow_through
-        assert lesson.code["softmax_rows"] == WRONG
+        assert lesson.code["shares"] == WRONG
     assert drawn == [settings.seed_of("a"), settings.seed_of("b")]

@@ -315,10 +315,10 @@ def test_an_exercise_with_a_mistake_of_its_own_is_not_led_to_another(graded):
     assert not any("whose check fails" in detail for detail in row_sums.details)
 
 
-@pytest.mark.parametrize("ids, told", [(("SM1",), True), (("SD1+SM1", "SM9"), True), (("SD1",), False), ((), False)])
+@pytest.mark.parametrize("ids, told", [(("MX7",), True), (("MX16+MX7", "MX9"), True), (("MX16",), False), ((), False)])
 def test_a_mistake_that_both_show_is_the_callees(ids, told):
-    caller = Verdict("three_token_attention", "failed", "wrong", mistakes=ids)
-    others = {"softmax_rows": Verdict("softmax_rows", "failed", "wrong", mistakes=("SM1",)), caller.exercise: caller}
-    sources = SimpleNamespace(slips=lambda name: (Slip("calls", name="absent"), Slip("calls", name="softmax_rows")))
+    caller = Verdict("mix", "failed", "wrong", mistakes=ids)
+    others = {"shares": Verdict("shares", "failed", "wrong", mistakes=("MX7",)), caller.exercise: caller}
+    sources = SimpleNamespace(slips=lambda name: (Slip("calls", name="absent"), Slip("calls", name="shares")))
     said = blame_callee(caller, sources, others).details
-    assert said == (("three_token_attention calls `softmax_rows`, whose check fails: start there.",) if told else ())
+    assert said == (("mix calls `shares`, whose check fails: start there.",) if told else ())

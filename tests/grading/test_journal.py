@@ -15,7 +15,7 @@ from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport,
 from grader.reports import report_json
 from grader.util.errors import InputError
 
-SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_three_tokens"]}
+SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_mixing"]}
 ARRAYS = [
     np.array([[1.5, np.nan], [np.inf, -np.inf]]),
     np.array([-0.0, 5e-324]),
@@ -50,7 +50,7 @@ def verdict(**changes) -> Verdict:
         "small integers",
         ("line 1", "a\nb"),
         tuple(Table(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)),
-        ("SM1", "SM1+SD1"),
+        ("MX7", "MX7+MX16"),
         ("one", "two"),
         ("type",),
         0.1 + 0.2,
@@ -214,7 +214,7 @@ def test_a_broken_line_in_the_middle_costs_its_own_submission_only(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changed, said", [({"seed": 8}, r"seed 7 \(now 8\)"), ({"lessons": None}, r"01_three_tokens \(now all\)")]
+    "changed, said", [({"seed": 8}, r"seed 7 \(now 8\)"), ({"lessons": None}, r"01_mixing \(now all\)")]
 )
 def test_other_settings_are_refused_and_the_journal_stays(tmp_path, changed, said):
     path = begun(tmp_path / "journal.jsonl", "ada")

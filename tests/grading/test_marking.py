@@ -21,8 +21,8 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading.marking import Marking, serve
 from grader.judging.verdict import HandMark, Verdict
-from tests.conftest import ROOT, heed_interrupts
-from tests.grading.test_by_hand import HEAD, ONE, TWO, place, totals
+from tests.conftest import MIXING, ROOT, heed_interrupts
+from tests.grading.test_by_hand import FULL, HEAD, ONE, TWO, place, totals
 from tests.grading.test_handed_in import FIRST, hand_in
 
 __all__ = ["place"]
@@ -90,7 +90,8 @@ def test_a_mark_is_saved_shown_again_and_in_the_reports(graded, place, browser):
     assert html.unescape(re.search(rf'data-exercise="{ONE}" data-seen="(.*?)"', page)[1]) == said["seen"]
     assert (
         "marked by hand" in browser.page()
-        and "--resume --require-isolation process</code> puts the marks into every report." in browser.page()
+        and f"--resume --require-isolation process --course {MIXING}</code> puts the marks into every report."
+        in browser.page()
     )
     assert graded(place, place.parent / "out", "--resume") == 0 and graded.ran == []
     assert float(totals(place.parent / "out")[0]) == float(totals(place.parent / "out")[1]) - 0.5
@@ -258,7 +259,7 @@ def test_in_a_browser_what_was_typed_stays_until_it_is_saved(browser, artefacts)
         form.get_by_text("Saved.").wait_for()
         form.get_by_text("--resume").wait_for()
         assert browser.file.read_text() == HEAD + f"ada,{ONE},1.5,A good idea.\n"
-        assert tab.locator("#score").text_content().startswith("13.5 of")
+        assert tab.locator("#score").text_content().startswith(f"{FULL - 0.5} of")
         tab.screenshot(path=artefacts / "saved.png")
         tab.context.set_offline(True)
         form.get_by_label("Points").fill("1")

@@ -15,8 +15,9 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.reports import feedback
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+from tests.mixing_course import COURSE
 
-ONE, TWO, *_ = open_course().exercises[FIRST]
+ONE, TWO, *_ = COURSE.exercises[FIRST]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -50,17 +51,17 @@ def test_weights_are_read_as_people_write_them(tmp_path, said):
 @pytest.mark.parametrize(
     "said, told",
     [
-        (b"softmax_row,3", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
+        (b"share,3", "line 1: there is no exercise 'share'; did you mean shares?"),
         (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
-        (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
-        (b"softmax_rows", "such as 'NAME,3'"),
-        (b"softmax_rows,3,4", "such as 'NAME,3'"),
-        (b"softmax_rows,-1", "'-1' is not a number of points"),
-        (b"softmax_rows,nan", "is not a number"),
-        (b"softmax_rows,three", "is not a number"),
+        (b"blend,1\nshares,3\nblend,2", "line 3: blend has points already"),
+        (b"shares", "such as 'NAME,3'"),
+        (b"shares,3,4", "such as 'NAME,3'"),
+        (b"shares,-1", "'-1' is not a number of points"),
+        (b"shares,nan", "is not a number"),
+        (b"shares,three", "is not a number"),
         (b"", "gives no exercise points"),
         (b"exercise,points\n", "gives no exercise points"),
-        (b"softmax_rows,\xe9", "weights.csv is not UTF-8 (line 1)"),
+        (b"shares,\xe9", "weights.csv is not UTF-8 (line 1)"),
     ],
 )
 def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):
@@ -166,9 +167,9 @@ def test_only_these_exercises_count(graded, tmp_path):
 @pytest.mark.parametrize(
     "options, told",
     [
-        (("--exercises", "softmax_row"), "did you mean softmax_rows?"),
+        (("--exercises", "share"), "did you mean shares?"),
         (("--exercises", " , "), "names no exercise"),
-        (("--exercises", TWO, "--lessons", "05"), f"{TWO} belongs to lesson 01, which --lessons leaves out"),
+        (("--exercises", TWO, "--lessons", "02"), f"{TWO} belongs to lesson 01, which --lessons leaves out"),
     ],
 )
 def test_a_wrong_choice_of_exercises_is_a_sentence(graded, tmp_path, capsys, options, told):

@@ -18,14 +18,14 @@ from grader.grading.journal import load
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import Verdict
-from tests.conftest import ROOT
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+from tests.mixing_course import COURSE
 from tests.submission.test_roster import CANVAS
 
-ONE, TWO, *_ = open_course().exercises[FIRST]
-FULL = 2 * len(open_course().exercises[FIRST])
+ONE, TWO, *_ = COURSE.exercises[FIRST]
+FULL = 2 * len(COURSE.exercises[FIRST])
 WHOLE = f"""# the class of autumn
-lessons = ["{FIRST[:2]}", 5]
+lessons = ["{FIRST[:2]}", 2]
 core = false
 partial = true
 max-points = 10
@@ -64,7 +64,7 @@ def place(tmp_path):
 
 def test_the_file_is_read_as_the_options_are(graded, place, tmp_path):
     given = (
-        f"--lessons 01,05 --no-core --partial --max-points 10 --due 2026-10-01T09:00Z --grace 15m --penalty 10% --seed 8 \
+        f"--lessons 01,02 --no-core --partial --max-points 10 --due 2026-10-01T09:00Z --grace 15m --penalty 10% --seed 8 \
 --roster {place}/roster.csv --assignment".split()
         + ["Week 1 (815)", "--extensions", "ada.lovelace=2 d"]
     )
@@ -144,10 +144,10 @@ def test_what_is_changed_in_the_file_is_a_change_of_the_run_and_so_is_what_no_lo
         ("penalty = '120%'", "line 1: '120%' is neither points, such as 12, nor a percentage"),
         ("penalty = inf", "line 1: 'inf' is neither points"),
         ("lessons = ['33']", "line 1: there is no lesson '33'"),
-        ("exercises = ['softmax_row']", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
-        ("[weights]\nsoftmax_rows = 1\nsoftmax_row = 2", "line 3: there is no exercise 'softmax_row'"),
-        ("weights = {softmax_rows = -1}", "line 1: '-1' is not a number of points"),
-        ("weights.softmax_row = 1", "line 1: there is no exercise 'softmax_row'"),
+        ("exercises = ['share']", "line 1: there is no exercise 'share'; did you mean shares?"),
+        ("[weights]\nshares = 1\nshare = 2", "line 3: there is no exercise 'share'"),
+        ("weights = {shares = -1}", "line 1: '-1' is not a number of points"),
+        ("weights.share = 1", "line 1: there is no exercise 'share'"),
         ("[extensions]\nada = 'soon'", "line 2: 'soon' is not a time"),
         ("seed = \n", "class.toml is not TOML: Invalid value (at line 1"),
         ("seed = 1\nseed = 2\n", "class.toml is not TOML: Cannot overwrite a value (at line 2"),
@@ -161,15 +161,6 @@ def test_what_is_no_setting_or_none_of_the_right_kind_is_a_sentence(graded, plac
     (place / "class.toml").write_text(said)
     assert graded(place, place.parent / "out") == 2 and graded.ran == []
     assert told in capsys.readouterr().err
-
-
-def test_the_example_in_the_instructors_page_is_read(graded, place, tmp_path):
-    said = (ROOT / "docs" / "instructors.md").read_text().partition("```toml\n")[2].partition("```")[0]
-    (place / "class.toml").write_text(said)
-    assert graded(place, tmp_path / "out") == 0
-    about = load(tmp_path / "out" / "journal.jsonl").settings
-    assert (about["lessons"], about["weights"], about["grace"]) == ([FIRST, SECOND], {"softmax_rows": 3}, 900)
-    assert about["due"] == "2026-11-20T22:59:00+00:00" and about["penalty"] == [10, True]
 
 
 def test_every_setting_of_a_class_can_stand_in_the_file():

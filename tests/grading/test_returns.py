@@ -15,19 +15,20 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from tests.grading.test_handed_in import FIRST
+from tests.mixing_course import COURSE
 
-FULL = 2 * len(open_course().exercises[FIRST])
-CANVAS = "Student,ID,SIS User ID,SIS Login ID,Section,Week 1 (815)\n    Points Possible,,,,,14\n" + "".join(
+FULL = 2 * len(COURSE.exercises[FIRST])
+CANVAS = "Student,ID,SIS User ID,SIS Login ID,Section,Week 1 (815)\n    Points Possible,,,,,12\n" + "".join(
     f'"{last}, {first}",{number},,{first.lower()},1,\n'
     for first, last, number in (("Ada", "Lovelace", 4711), ("Grace", "Hopper", 4712), ("Eve", "Nil", 4713))
 )
 WORKSHEET = (
     "\ufeffIdentifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (submission),"
     "Last modified (grade),Feedback comments\n"
-    'Participant 31,Ada Lovelace,ada@x.org,Submitted for grading,,14.00,Yes,"Thursday, 1 October 2026, 9:30 AM",-,\n'
-    'Participant 32,Grace Hopper,grace@x.org,Submitted for grading,3.00,14.00,Yes,"Thursday, 1 October 2026, 9:31 AM",'
+    'Participant 31,Ada Lovelace,ada@x.org,Submitted for grading,,12.00,Yes,"Thursday, 1 October 2026, 9:30 AM",-,\n'
+    'Participant 32,Grace Hopper,grace@x.org,Submitted for grading,3.00,12.00,Yes,"Thursday, 1 October 2026, 9:31 AM",'
     '"Friday, 2 October 2026, 10:00 AM",old\n'
-    "Participant 33,=Eve Nil,eve@x.org,No submission,5.00,14.00,Yes,-,-,kept\n"
+    "Participant 33,=Eve Nil,eve@x.org,No submission,5.00,12.00,Yes,-,-,kept\n"
 )
 CANVAS_FILES = (f"lovelaceada_4711_81500_{FIRST}.ipynb", f"hoppergrace_LATE_4712_81501_{FIRST}-2.ipynb")
 MOODLE_FILES = (
@@ -133,14 +134,14 @@ def test_moodle_takes_grades_comments_and_each_learner_s_page(back, capsys):
     assert {number: name for number, (name, _) in pages.items()} == {31: "feedback.html", 32: "feedback.html"}
     assert "ada@x.org" in pages[31][1] and "grace" not in pages[31][1] and not (out / "canvas").exists()
     told = capsys.readouterr().err
-    assert ("scales them" in told) == (FULL != 14) and "canvas" not in told and not (out / "canvas.csv").exists()
+    assert "scales them" not in told and "canvas" not in told and not (out / "canvas.csv").exists()
 
 
 def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
     heading = "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,Bewertung kann geändert werden,Zuletzt geändert (Abgabe),"
     rows = (
         WORKSHEET.replace("Participant ", "Teilnehmer/in")
-        .replace("14.00", f'"{FULL},00"')
+        .replace("12.00", f'"{FULL},00"')
         .splitlines(keepends=True)[1:]
     )
     out = back(MOODLE_FILES, "".join([heading, "Zuletzt geändert (Bewertung),Feedback als Kommentar\n", *rows]))
@@ -155,7 +156,7 @@ def test_a_german_worksheet_goes_back_under_its_own_headings(back, capsys):
 
 def test_a_worksheet_of_other_points_is_told(back, capsys):
     out = back(MOODLE_FILES, WORKSHEET, "--max-points", "20")
-    told = "worksheet.csv is not written: Moodle's worksheet is out of 14 points, and these grades are out of 20; --max-points 14 scales"
+    told = "worksheet.csv is not written: Moodle's worksheet is out of 12 points, and these grades are out of 20; --max-points 12 scales"
     assert told in capsys.readouterr().err and not (out / "moodle" / "worksheet.csv").exists()
     assert told in html.unescape((out / "report.html").read_text())
 

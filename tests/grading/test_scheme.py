@@ -9,18 +9,18 @@ import json
 import pytest
 
 from grader.cli import class_settings, options, parser
-from grader.course.course import open_course
 from grader.grading import batch
 from grader.grading.journal import load
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
+from tests.mixing_course import COURSE
 from tests.submission.test_roster import CANVAS
 
-ONE, TWO, *_ = open_course().exercises[FIRST]
+ONE, TWO, *_ = COURSE.exercises[FIRST]
 CHOICES = {  # of each option a value, and another one
     "seed": (("--seed", "8"), ("--seed", "9")),
     "timeout": (("--timeout", "3"), ("--timeout", "4")),
-    "lessons": (("--lessons", "01,05"), ("--lessons", "01")),
+    "lessons": (("--lessons", "01,02"), ("--lessons", "01")),
     "exercises": (("--exercises", ONE), ("--exercises", TWO)),
     "core": (("--core",), ("--no-core",)),
     "weights": (("--weights", "{here}/seven"), ("--weights", "{here}/nine")),

@@ -9,17 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from grader.course import references
-from grader.course.course import open_course
+from grader.course.course import COURSE_ENV
 from grader.course.spec import Case
 from grader.grading.grade import Deadline
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
-from grader.worker.values import Failure
+from grader.sandbox.process import WorkerLost
+from tests.conftest import MIXING
 from tests.live import Live, from_cells
+from tests.mixing_course import COURSE, RIGHT
 
 GOLDEN = Path(__file__).parent / "golden"
 NAN, INF = float("nan"), float("inf")
@@ -35,58 +37,67 @@ def compared(name: str, want: np.ndarray, got: np.ndarray, **inputs: np.ndarray)
     return tuple(tables)
 
 
-def softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    e = np.exp(x - x.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
-
-
 def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:
     """What the judge says of these cells, in no time. cases: in place of the exercise's own."""
-    spec = open_course().exercise(exercise)
+    spec = COURSE.exercise(exercise)
     if cases:
         spec = replace(spec, cases=lambda rng: iter(cases))
-    return replace(judge(spec, from_cells(exercise, *cells)), seconds=0.0)
+    with pytest.MonkeyPatch.context() as meanwhile:
+        meanwhile.setenv(COURSE_ENV, str(MIXING))
+        return replace(judge(spec, from_cells(exercise, *cells)), seconds=0.0)
 
 
 def ended(exercise: str, kind: str) -> Verdict:
-    """What the judge says where a worker sent this failure in place of an object."""
-    failure = Failure(kind, exercise, f"{exercise} did not finish within 10 s.")
-    return replace(judge(open_course().exercise(exercise), Live(exercise, None, problem=failure)), seconds=0.0)
+    """What the judge says where a worker was lost in this way."""
+    failure = WorkerLost(kind).failure(exercise, 10, 0)
+    return replace(judge(COURSE.exercise(exercise), Live(exercise, None, problem=failure)), seconds=0.0)
 
 
+ERROR = judged("products", "def products(Q, K):\n    scores = Q @ K.reshape(3, 5)\n    return scores")
+TWO = judged(  # of d² keys both are the same number
+    "scaled",
+    "def scaled(scores, d):\n    return scores / d",
+    cases=tuple(
+        Case(f"of {d}", f"{d**2} keys, d = {d}", (np.arange(d**2 * 2.0).reshape(2, -1), d), names=("scores", "d"))
+        for d in (3, 2, 4)
+    ),
+)
 PROVEN = judged(
-    "softmax_rows",
-    """def softmax_rows(scores):
+    "shares",
+    """def shares(scores):
     e = np.exp(scores - scores.max(axis=0, keepdims=True))
     return e / e.sum(axis=0, keepdims=True)""",
 )
 UNPROVEN = judged(
-    "weighted_sum",
-    """def weighted_sum(weights, V):
+    "blend",
+    """def blend(weights, V):
     result = weights @ V
     result[17, 10] = np.nan
     return result""",
     cases=(Case("twenty", "twenty queries", (np.arange(60.0).reshape(20, 3) / 10, np.arange(36.0).reshape(3, 12))),),
 )
-ERROR = judged("attention_scores", "def attention_scores(Q, K):\n    scores = Q @ K.reshape(3, 5)\n    return scores")
-NOT_STARTED = judged("scale_scores", "def scale_scores(scores, d_k):\n    raise NotImplementedError")
-FIRST_FIVE = ("attention_scores", "scale_scores", "softmax_rows", "weighted_sum", "three_token_attention")
-PASSED = replace(
-    judged("three_token_attention", *(references.solution_text(open_course(), name) for name in FIRST_FIVE)),
-    max_difference=2.2e-16,
-    seconds=0.0123,
-)
+FIRST_FIVE = COURSE.exercises["01_mixing"][:5]
+PASSED = replace(judged("mix", *(RIGHT[name] for name in FIRST_FIVE)), max_difference=2.2e-16, seconds=0.0123)
 FORBIDDEN = judged(
-    "attention_torch", "def attention_torch(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
+    "log_shares",
+    "def log_shares(scores):\n    from scipy import special\n    return special.log_softmax(scores, axis=-1)",
 )
-TWO = judged("project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return x @ w_k, x @ w_q, x @ w_v")
-TWO = replace(  # and a pair that fits alike
-    TWO,
-    mistakes=(*TWO.mistakes, "SD1+SM1"),
-    sentences=(*TWO.sentences, " Also: ".join(open_course().mistake_text(id).sentence for id in ("SD1", "SM1"))),
+NOT_STARTED = judged("surprise", "def surprise(scores, target):\n    raise NotImplementedError")
+PAIR = judged(
+    "mix",
+    *(RIGHT[name] for name in FIRST_FIVE[:4]),
+    "def mix(Q, K, V):\n    weights = shares(products(Q, K))\n    return blend(weights, K), weights",
+    cases=tuple(
+        Case(
+            f"of {n}",
+            f"{n} keys",
+            (np.eye(2, 4), np.arange(4.0 * n).reshape(n, 4) % 5 - 2, np.arange(4.0 * n).reshape(n, 4)),
+        )
+        for n in (3, 4, 5)
+    ),
 )
 HOSTILE = Verdict(
-    "softmax",
+    "mix_torch",
     "failed",
     "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) \x1b[31mred\x07 ##[group]",
     "values",
@@ -94,9 +105,9 @@ HOSTILE = Verdict(
     line=Line("```\n::warning::x\n</details>\x00"),
     next_step="]]> &amp; \ud800",
 )
-OURS = Deadline(60, clock=iter((0.0, 61.0)).__next__).verdict("log_softmax")
-SLOW = ended("softmax_jacobian", "timeout")
-GONE = judged("softmax_with_temperature", "")
+OURS = Deadline(60, clock=iter((0.0, 61.0)).__next__).verdict("Mixer")
+SLOW = ended("twice", "timeout")
+GONE = judged("first_output", "")
 VERDICTS = {
     "proven": PROVEN,
     "unproven": UNPROVEN,
@@ -105,6 +116,7 @@ VERDICTS = {
     "passed": PASSED,
     "forbidden": FORBIDDEN,
     "two": TWO,
+    "pair": PAIR,
 }
 
 
@@ -118,26 +130,19 @@ REPORT = Report(
             "ada",
             "submissions/ada",
             (
-                lesson(
-                    "01_three_tokens",
-                    ERROR,
-                    NOT_STARTED,
-                    PROVEN,
-                    UNPROVEN,
-                    PASSED,
-                    notes=("Something to know of `softmax_rows`.",),
-                ),
-                lesson("05_numpy_to_pytorch", FORBIDDEN, TWO),
+                lesson("01_mixing", ERROR, TWO, PROVEN, UNPROVEN, PASSED, notes=("Something to know of `shares`.",)),
+                lesson("02_logs", FORBIDDEN, NOT_STARTED),
             ),
         ),
         SubmissionReport(
             "bob|<b>",
             "submissions/bob",
-            (lesson("02_softmax", HOSTILE, OURS, SLOW, GONE),),
-            "What to repair in 02_softmax.ipynb.",
+            (lesson("01_mixing", PAIR, GONE), lesson("03_torch", HOSTILE, OURS, SLOW)),
+            "What to repair in 03_torch.ipynb.",
         ),
     ),
     seed=7,
+    course=COURSE.title,
 )
 
 # A class: who passed, who failed alike, who has not begun, who was not asked for everything, and a formula for a name.
@@ -149,7 +154,7 @@ CLASS = Report(
             "submissions/=cmd",
             (
                 lesson(
-                    "01_three_tokens",
+                    "01_mixing",
                     *(
                         replace(
                             judged,
@@ -162,35 +167,33 @@ CLASS = Report(
                             verified=(),
                             experiment="",
                         )
-                        for judged in (ERROR, NOT_STARTED, PROVEN, UNPROVEN, PASSED)
+                        for judged in (ERROR, TWO, PROVEN, UNPROVEN, PASSED)
                     ),
                 ),
             ),
-            attention=(
-                "<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.",
-                "=1+1|2 is a link.",
-            ),
-            late=CollectedWork({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
+            attention=("<b>.ipynb.txt has an odd name.", "=1+1|2 has an odd one, too."),
+            late=CollectedWork({"01_mixing.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
         ),
         SubmissionReport(
             "grace@example.org",
             "submissions/grace@example.org",
             (
                 lesson(
-                    "01_three_tokens",
-                    replace(PASSED, exercise="attention_scores"),
-                    replace(PASSED, exercise="scale_scores"),
+                    "01_mixing",
+                    replace(PASSED, exercise="products"),
+                    TWO,
                     PROVEN,
-                    replace(PASSED, exercise="weighted_sum"),
+                    replace(PASSED, exercise="blend"),
                     PASSED,
                 ),
-                lesson("05_numpy_to_pytorch", replace(PASSED, exercise="attention_torch"), TWO),
+                lesson("02_logs", *(replace(PASSED, exercise=name) for name in ("log_shares", "surprise"))),
             ),
         ),
     ),
     seed=7,
     isolation="full",
-    not_graded=(("eve.ipynb.txt", "Not graded, because it is neither a learner's folder nor a notebook."),),
+    course=COURSE.title,
+    not_graded=(("eve.ipynb.txt", "Why it was not graded."),),
 )
 
 
@@ -214,14 +217,15 @@ def golden() -> dict[str, str]:
     from grader.reports.gradebook import Gradebook
 
     files = {f"{name}.txt": text.render_verdict(judged) + "\n" for name, judged in VERDICTS.items()}
-    files |= {"proven.html": html.render_verdict(PROVEN) + "\n", "report.json": report_json.render(REPORT)}
-    files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(open_course(), REPORT)}
+    files |= {f"{name}.html": html.render_verdict(VERDICTS[name]) + "\n" for name in ("proven", "pair")}
+    files |= {"report.json": report_json.render(REPORT)}
+    files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(COURSE, REPORT)}
     files |= {
-        "class.html": class_page.render(open_course(), CLASS),
-        "class.md": markdown.render(open_course(), CLASS),
+        "class.html": class_page.render(COURSE, CLASS),
+        "class.md": markdown.render(COURSE, CLASS),
         "grades.csv": grades_csv.render(CLASS),
     }
-    files |= {"attention.csv": attention.render(open_course(), CLASS)}
+    files |= {"attention.csv": attention.render(COURSE, CLASS)}
     files |= {"canvas.csv": canvas.render(CLASS, Gradebook(100)), "moodle.csv": moodle.render(CLASS, Gradebook(100))}
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}

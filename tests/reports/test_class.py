@@ -35,7 +35,7 @@ from grader.reports.class_summary import RESERVED, ClassSummary, stems
 from grader.reports.gradebook import Gradebook
 from grader.reports.text import one_line
 from grader.util.errors import InputError
-from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
+from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PAIR, PASSED, PROVEN, UNPROVEN, compared, lesson
 from tests.reports.test_reports import Elements
 
 
@@ -45,34 +45,33 @@ def read(said: str) -> list[list[str]]:
 
 def test_the_room_counts_what_stands_in_the_report():
     room = ClassSummary(CLASS)
-    assert room.shares == pytest.approx((2 / 14, 0, 10 / 14))  # grace: all but softmax_rows and project_qkv
-    assert [column.exercise for column in room.columns][:2] == ["attention_scores", "scale_scores"]
-    assert room.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
+    assert room.shares == pytest.approx((2 / 14, 0, 10 / 14))  # grace: all but scaled and shares
+    assert [column.exercise for column in room.columns][:2] == ["products", "scaled"]
+    assert room.lessons == ("01_mixing", "02_logs")
     met = {one.id: (one.learners, one.exercises) for one in room.mistakes}
-    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["AB9"] == ((0, 2), ("project_qkv",))
-    assert "SD1" not in met  # the second of several that fit alike is not counted
+    assert met["MX7"] == ((0, 2), ("shares",)) and met["MX4"] == ((0, 2), ("scaled",))
+    assert "MX6" not in met  # the second of several that fit alike is not counted
     assert room.median == pytest.approx(2 / 14)
 
 
 def test_a_pair_counts_for_both_of_its_halves():
-    both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
-    room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
-    assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
+    room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", PAIR),)),), 7))
+    assert [one.id for one in room.mistakes] == ["MX16", "MX18"]
     made = class_page.mistakes(open_course(), room)
-    assert open_course().mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
+    assert "The scores were not scaled." in made and "The keys were blended; the values are asked for." in made
 
 
 def test_grades_are_read_again_by_a_reader_of_csv():
     heading, ada, formula, grace = read(grades_csv.render(CLASS))
-    assert heading[:5] == ["learner", "01_three_tokens", "05_numpy_to_pytorch", "total", "max"]
-    assert dict(zip(heading, ada, strict=True))["softmax_rows"] == "failed"
+    assert heading[:5] == ["learner", "01_mixing", "02_logs", "total", "max"]
+    assert dict(zip(heading, ada, strict=True))["shares"] == "failed"
     assert ada[:5] == ["ada", "2", "0", "2", "14"] and grace[0] == "grace@example.org"
     assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-4:] == ["", "late", "", ""]
 
 
 def test_canvas_has_its_columns_and_points_possible():
     heading, possible, ada, _, grace = read(canvas.render(CLASS, Gradebook(100)))
-    assert heading == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"]
+    assert heading == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "mixing"]
     assert possible == ["    Points Possible", "", "", "", "", "100"]
     assert (ada[0], ada[3], ada[5]) == ("ada", "ada", "14.29") and grace[5] == "71.43"
     assert read(canvas.render(CLASS))[1][5] == "14" and read(canvas.render(CLASS))[2][5] == "2"
@@ -80,7 +79,7 @@ def test_canvas_has_its_columns_and_points_possible():
 
 def test_moodle_has_the_points_scaled():
     assert [row[:2] for row in read(moodle.render(CLASS, Gradebook(10)))] == [
-        ["Username", "attention"],
+        ["Username", "mixing"],
         ["ada", "1.43"],
         ["'=cmd|' /C calc'!A0", "0"],
         ["grace@example.org", "7.14"],
@@ -96,14 +95,14 @@ def test_gradescope_adds_up(scaled):
     assert {test["status"] for test in data["tests"]} == {"passed", "failed"}
     wanted = {"name", "score", "max_score", "status", "output", "output_format", "visibility"}
     assert all(wanted <= test.keys() and test["output_format"] == "text" for test in data["tests"])
-    assert "SM1" in data["tests"][2]["output"] and data["output_format"] == "text" and data["visibility"] == "visible"
+    assert "MX7" in data["tests"][2]["output"] and data["output_format"] == "text" and data["visibility"] == "visible"
 
 
 def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
     read = Elements(class_page.render(open_course(), CLASS))
     said = " ".join(read.said.split())
-    assert "Attention: report of the class" in said and "Isolation while grading: full" in said
-    assert "2 of 3 SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
+    assert "Mixing: report of the class" in said and "Isolation while grading: full" in said
+    assert "2 of 3 MX7: The columns sum to 1; each row is to." in said
     assert "Talk to ada, grace@example.org" in said
     assert "nothing attempted1=cmd|' /C calc'!A0" in said
     assert "a wrong result that no known mistake explains1ada" in said
@@ -170,7 +169,7 @@ def test_markdown_of_a_class_fits_a_summary():
     many = Report(tuple(SubmissionReport(f"s{n}", "s", (lesson("01_x", HOSTILE, PROVEN),) * 40) for n in range(60)), 7)
     made = markdown.render(open_course(), many)
     assert len(made.encode()) < 1_000_000 and "submissions the details did not fit here." in made
-    assert "| SM1 | 60 | Softmax ran over the queries" in made
+    assert "| MX7 | 60 | The columns sum to 1; each row is to." in made
 
 
 def test_markdown_of_one_learner_with_much_to_say_fits_a_summary():
@@ -225,15 +224,13 @@ def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
 
 
 def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
-    ids = [mistake.id for mistake in open_course().exercise("softmax_rows").mistakes][:2]
-    judged = Verdict(
-        "softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",)
-    )
-    lesson = LessonReport("01_three_tokens", (judged,), {"softmax_rows": 2})
+    ids = [mistake.id for mistake in open_course().exercise("shares").mistakes][:2]
+    judged = Verdict("shares", "failed", "shares failed.", mistakes=("+".join(ids),), sentences=("Both at once.",))
+    lesson = LessonReport("01_mixing", (judged,), {"shares": 2})
     report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
     said = class_summary(report, Path("out"))
     for id in ids:
-        assert f"1 × {id} (softmax_rows): {one_line(open_course().mistake_text(id).sentence)}" in said
+        assert f"1 × {id} (shares): {one_line(open_course().mistake_text(id).sentence)}" in said
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):
@@ -326,7 +323,7 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     assert markdown.escape(named) in said and markdown.escape(score) in said
     for rich in (False, True):
         assert f"{one_line(label)}: {score}" in plain(terminal.render(report, coloured=rich))
-    assert score in Elements(feedback.page(report.submissions[who], label, "attention")).said
+    assert score in Elements(feedback.page(report.submissions[who], label, "mixing")).said
 
 
 def plain(said: str) -> str:
@@ -334,7 +331,7 @@ def plain(said: str) -> str:
 
 
 def test_what_could_not_be_graded_counts_for_nobody():
-    report = failing(2, "softmax_rows")
+    report = failing(2, "shares")
     room, whole = ClassSummary(report), ClassSummary(CLASS)
     assert (
         room.shares == whole.shares[:2]
@@ -343,14 +340,12 @@ def test_what_could_not_be_graded_counts_for_nobody():
     )
     picture = class_page.distribution(room)
     assert sum(map(int, re.findall(r" %: (\d+)", picture))) == 2 and "not counted here: 1." in picture
-    row = next(row for row in class_page.exercises(room).split("<tr>") if ">softmax_rows<" in row)
+    row = next(row for row in class_page.exercises(room).split("<tr>") if ">shares<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
     assert "nothing attempted" not in class_page.others(ClassSummary(nobody)), "it isn't known what bob attempted"
     unread = [
-        SubmissionReport(
-            name, name, (LessonReport("01_x", (Verdict("softmax_rows", status, "x"),), {"softmax_rows": 2}),)
-        )
+        SubmissionReport(name, name, (LessonReport("01_x", (Verdict("shares", status, "x"),), {"shares": 2}),))
         for name, status in (("ada", "missing"), ("bob", "not_started"))
     ]
     page = class_page.others(ClassSummary(Report(tuple(unread), 7)))
@@ -402,8 +397,11 @@ def big(learners: int = 300, exercises: int = 40) -> Report:
     for n, name in enumerate(names):
         x = np.random.default_rng(n).normal(size=(4, 5)).round(1)
         for kind in range(6):
-            got = softmax(x + np.random.default_rng(kind).normal(size=x.shape), 1)
-            tables[name, kind] = [softmax(x, 1), got, x]
+            tables[name, kind] = [
+                np.tanh(x) ** 2,
+                np.tanh(x + np.random.default_rng(kind).normal(size=x.shape)) ** 2,
+                x,
+            ]
     subs = []
     for who in range(learners):
         rng = np.random.default_rng(who)
@@ -454,13 +452,13 @@ def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_p
         for count in (class_page.MOST_OPEN, class_page.MOST_OPEN + 1)
     )
     made = {name: class_page.render(open_course(), report) for name, report in (("few", few), ("many", many))}
-    assert 'href="#learner-3-code-softmax_rows"' in made["few"] and 'id="learner-3-code-softmax_rows"' in made["few"]
+    assert 'href="#learner-3-code-shares"' in made["few"] and 'id="learner-3-code-shares"' in made["few"]
     assert "own = 3" in made["few"] and '<details class="whole">' not in made["few"]
     assert made["many"].count('<details class="whole">') == class_page.MOST_OPEN + 1 and "own = 3" not in made["many"]
     report_files.write_all(open_course(), many, tmp_path)
     for target in set(re.findall(r'href="(feedback/[^"#]+)#(code-\w+)"', made["many"])):
         assert f'id="{target[1]}"' in (tmp_path / target[0]).read_text()
-    assert 'href="feedback/l3.html#code-softmax_rows"' in made["many"]
+    assert 'href="feedback/l3.html#code-shares"' in made["many"]
     for said in made.values():
         ids = {value for name, value in Elements(said).attributes if name == "id"}
         assert {link[1:] for link in re.findall(r'href="(#[^"]+)"', said)} <= ids

@@ -22,14 +22,14 @@ from tests.submission.test_roster import CANVAS
 
 
 def learner(name: str, *judged) -> SubmissionReport:
-    return SubmissionReport(name, name, (lesson("01_three_tokens", *judged), lesson("05_x", PASSED)))
+    return SubmissionReport(name, name, (lesson("01_mixing", *judged), lesson("02_x", PASSED)))
 
 
 TWO = Report(
-    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(PASSED, exercise="softmax_rows"))), 7
+    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(PASSED, exercise="shares"))), 7
 )
 FAILED = Report(
-    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(OURS, exercise="softmax_rows"))), 7
+    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(OURS, exercise="shares"))), 7
 )
 STRANGER = replace(TWO, submissions=(*TWO.submissions, learner("eve", PASSED, PROVEN)))
 
@@ -110,7 +110,7 @@ def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(gradebook):
     got = moodle_import(moodle.render(STRANGER, gradebook), "Username", known)
     assert {user: points for user, (points, _) in got.items()} == {"ada.lovelace": "6.67", "g.hopper": "10"}
     told = got["ada.lovelace"][1]
-    assert told.startswith("4 of 6 points. 01_three_tokens 2 of 4: softmax_rows: SM1: Softmax ran over the queries;")
+    assert told.startswith("4 of 6 points. 01_mixing 2 of 4: shares: MX7: The columns sum to 1; each row is to.")
     assert rows(moodle.render(STRANGER, gradebook))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
 
 
@@ -140,7 +140,7 @@ def test_a_grade_that_moodle_would_refuse_is_told():
 @pytest.mark.parametrize("visibility", ("visible", "hidden", "after_due_date", "after_published"))
 def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the_rest_when_asked(visibility):
     data = json.loads(gradescope.render(Report(TWO.submissions[:1], 8), visibility=visibility))
-    assert data["extra_data"] == {"seed": 8, "mistakes": {"softmax_rows": ["SM1"]}}
+    assert data["extra_data"] == {"seed": 8, "mistakes": {"shares": ["MX7"]}}
     assert {data["visibility"], *(test["visibility"] for test in data["tests"])} == {visibility}
 
 
@@ -149,10 +149,7 @@ def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_
     names = [
         re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())
     ]
-    assert names == [
-        ["ada.lovelace.01_three_tokens", "ada.lovelace.05_x"],
-        ["g.hopper.01_three_tokens", "g.hopper.05_x"],
-    ]
+    assert names == [["ada.lovelace.01_mixing", "ada.lovelace.02_x"], ["g.hopper.01_mixing", "g.hopper.02_x"]]
 
 
 # --- a failure of the grader's ----------------------------------------------------------------
@@ -181,13 +178,11 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(gradebook):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
         assert (
-            row["total"] == row["01_three_tokens"] == ""
-            and row["softmax_rows"] == "could_not_grade"
-            and "softmax_rows" in row["message"]
+            row["total"] == row["01_mixing"] == "" and row["shares"] == "could_not_grade" and "shares" in row["message"]
         )
     assert rows(made["attention.csv"]) == [
         ["learner", "why"],
-        ["g.hopper", f"Could not be graded: softmax_rows. {OURS.details[0]}"],
+        ["g.hopper", f"Could not be graded: shares. {OURS.details[0]}"],
     ]
     assert rows(whole["attention.csv"]) == [["learner", "why"]]
     for name in ("report.json", "grade --json"):

@@ -18,6 +18,7 @@ from grader.course.course import open_course
 from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
 from grader.reports import canvas, grades_csv, moodle, report_files, sheet
 from grader.reports.gradebook import Gradebook
+from tests.mixing_course import COURSE
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
 Files = list[tuple[str, str]]
@@ -69,14 +70,14 @@ ATTACKS = [
 def attacked(said: str) -> Report:
     """The attack as a learner's name, a path, a message, a note, and every text of a verdict."""
     judged = Verdict(
-        "softmax",
+        "shares",
         "failed",
         said,
         "values",
         said,
         (said,),
         PROVEN.tables,
-        ("SM1", said),
+        ("MX7", said),
         (said, said),
         (said,),
         next_step=said,
@@ -120,7 +121,7 @@ class Tags(HTMLParser):
 # The class's page, the learner's own, the neighbour's.
 PLAIN = [
     Tags(content).met
-    for name, content in report_files.files(open_course(), attacked("word"), Gradebook(100))
+    for name, content in report_files.files(COURSE, attacked("word"), Gradebook(100))
     if name.endswith(".html")
 ]
 

@@ -31,33 +31,34 @@ RENDERERS = {
 
 def test_json_has_the_promised_format():
     data = json.loads(report_json.render(REPORT))
-    assert (data["format"], data["course"], data["seed"]) == (1, "attention", 7)
+    assert (data["format"], data["course"], data["seed"]) == (1, "mixing", 7)
     ada, bob = data["submissions"]
     assert (ada["name"], ada["path"], ada["score"], ada["max_score"]) == ("ada", "submissions/ada", 2, 14)
-    assert (ada["message"], bob["message"]) == ("", "What to repair in 02_softmax.ipynb.")
+    assert (ada["message"], bob["message"]) == ("", "What to repair in 03_torch.ipynb.")
     lesson = ada["lessons"][0]
-    assert (lesson["name"], lesson["score"], lesson["max_score"]) == ("01_three_tokens", 2, 10)
+    assert (lesson["name"], lesson["score"], lesson["max_score"]) == ("01_mixing", 2, 10)
     failed = lesson["exercises"][2]
     wanted = {"name", "status", "score", "max_score", "mistakes", "headline", "message", "seconds"}
     assert wanted <= failed.keys()
-    assert (failed["status"], failed["score"], failed["max_score"], failed["mistakes"]) == ("failed", 0, 2, ["SM1"])
-    assert "Softmax ran over the queries" in failed["message"]
+    assert (failed["status"], failed["score"], failed["max_score"], failed["mistakes"]) == ("failed", 0, 2, ["MX7"])
+    assert "The columns sum to 1; each row is to." in failed["message"]
     assert lesson["exercises"][4]["seconds"] == 0.0123
 
 
 def test_json_in_a_log_holds_no_command_and_the_same_text():
     made = report_json.render(REPORT)
     assert "::" not in made and "##" not in made and made.isascii()
-    assert "::error file=a::b" in json.loads(made)["submissions"][1]["lessons"][0]["exercises"][0]["headline"]
+    assert "::error file=a::b" in json.loads(made)["submissions"][1]["lessons"][1]["exercises"][0]["headline"]
 
 
 def test_junit_never_skips_and_counts_add_up():
     top = ElementTree.fromstring(junit.render(REPORT))
     suites = {suite.get("name"): suite for suite in top}
     assert list(suites) == [
-        "ada.01_three_tokens",
-        "ada.05_numpy_to_pytorch",
-        "bob|<b>.02_softmax",
+        "ada.01_mixing",
+        "ada.02_logs",
+        "bob|<b>.01_mixing",
+        "bob|<b>.03_torch",
         "bob|<b>.submission",
     ]
     for suite in suites.values():
@@ -66,34 +67,33 @@ def test_junit_never_skips_and_counts_add_up():
         assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
         assert int(suite.get("errors")) == len(suite.findall("testcase/error"))
     kinds = {case.get("name"): [child.tag for child in case] for case in top.iter("testcase")}
-    assert kinds["three_token_attention"] == []
-    assert kinds["scale_scores"] == kinds["softmax_rows"] == kinds["attention_torch"] == ["failure"]
-    assert kinds["softmax_with_temperature"] == ["failure"]
-    assert kinds["attention_scores"] == kinds["log_softmax"] == kinds["softmax_jacobian"] == ["error"]
-    assert (top.get("tests"), top.get("failures"), top.get("errors")) == ("12", "7", "4")
+    assert [child.tag for child in suites["ada.01_mixing"].find("testcase[@name='mix']")] == []
+    assert kinds["shares"] == kinds["log_shares"] == kinds["surprise"] == kinds["first_output"] == ["failure"]
+    assert kinds["products"] == kinds["Mixer"] == kinds["twice"] == ["error"]
+    assert (top.get("tests"), top.get("failures"), top.get("errors")) == ("13", "8", "4")
 
 
 def test_junit_keeps_learner_text_and_drops_what_xml_forbids():
     made = junit.render(REPORT)
     assert "::" not in made and "##[" not in made
-    message = ElementTree.fromstring(made).find(".//testcase[@name='softmax']/failure").get("message")
+    message = ElementTree.fromstring(made).find(".//testcase[@name='mix_torch']/failure").get("message")
     assert message == "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) red ##[group]"
 
 
 def test_junit_of_one_submission_names_suites_by_lesson():
     top = ElementTree.fromstring(junit.render(Report(REPORT.submissions[:1], 7)))
-    assert [suite.get("name") for suite in top] == ["01_three_tokens", "05_numpy_to_pytorch"]
+    assert [suite.get("name") for suite in top] == ["01_mixing", "02_logs"]
     nothing = ElementTree.fromstring(junit.render(Report((SubmissionReport("x", "x", ()),), 7)))
     assert nothing.find(".//error").get("message") == "No notebook was found."
 
 
 def test_markdown_escapes_learner_text_and_fences_the_rest():
     made = markdown.render(open_course(), REPORT)
-    row = next(line for line in made.splitlines() if line.startswith("| softmax |"))
+    row = next(line for line in made.splitlines() if line.startswith("| mix\\_torch |"))
     assert row.count("|") - row.count(r"\|") == 5
     for active in ("<script>", "@all", "[a](", "::error", "##["):
         assert active not in row
-    fenced = re.search(r"<summary>softmax</summary>\n\n(`{3,})text\n(.*?)\n\1\n", made, re.DOTALL)
+    fenced = re.search(r"<summary>mix\\_torch</summary>\n\n(`{3,})text\n(.*?)\n\1\n", made, re.DOTALL)
     assert fenced and fenced[1] not in fenced[2] and "</details>" in fenced[2]
 
 
@@ -111,12 +111,12 @@ def test_terminal_shows_every_result_and_no_foreign_sequence(rich):
     plain = re.sub("\x1b\\[[0-9;]*m", "", made)
     assert "\x1b" not in plain and "\x07" not in plain and "\u202e" not in plain
     for said in (
-        "softmax_rows",
+        "shares",
         "not started",
         "0/2",
         "2/2",
-        "SM1: Softmax ran over the queries",
-        "bob|<b>: ? of 8 points, because log_softmax could not be graded",
+        "MX7: The columns sum to 1; each row is to.",
+        "bob|<b>: ? of 10 points, because Mixer could not be graded",
     ):
         assert said in plain
     assert not re.search(r"^\s*::|##\[", plain, re.MULTILINE)
@@ -239,9 +239,9 @@ def test_numbers_in_cells_can_be_read_on_every_colour():
 
 
 def test_long_text_is_cut_in_every_format():
-    judged = samples.Verdict("softmax", "failed", "x" * 500_000, "values", details=("y" * 500_000,) * 3)
-    report = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", judged),)),), 7)
-    plain = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", samples.GONE),)),), 7)
+    judged = samples.Verdict("first_output", "failed", "x" * 500_000, "values", details=("y" * 500_000,) * 3)
+    report = Report((SubmissionReport("ada", "a", (samples.lesson("01_mixing", judged),)),), 7)
+    plain = Report((SubmissionReport("ada", "a", (samples.lesson("01_mixing", samples.GONE),)),), 7)
     for name, renderer in RENDERERS.items():
         course = [open_course()] * (renderer in (markdown, class_page))
         assert len(renderer.render(*course, report)) - len(renderer.render(*course, plain)) <= text.MAX_TEXT + 500, name
@@ -252,8 +252,7 @@ def test_a_page_stands_alone():
     read = Elements(class_page.render(open_course(), REPORT))
     assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
     assert (
-        "ada 2 of 14 points" in read.said
-        and "bob|<b> ? of 8 points, because log_softmax could not be graded" in read.said
+        "ada 2 of 14 points" in read.said and "bob|<b> ? of 10 points, because Mixer could not be graded" in read.said
     )
 
 
@@ -284,10 +283,10 @@ def test_defuse(said):
 
 def test_an_explanation_reads_as_text_and_as_html():
     told = MistakeText(
-        "SM1", "It ran over the queries.", "First `a`.\n\n```python\nx = 1\n```\n\nThen b.", "y\n  z", "w", "a/b#1"
+        "MX7", "It ran over the queries.", "First `a`.\n\n```python\nx = 1\n```\n\nThen b.", "y\n  z", "w", "a/b#1"
     )
     assert text.explanation(told) == (
-        "SM1: It ran over the queries.\n\nFirst `a`.\n\n    x = 1\n\nThen b.\n\n"
+        "MX7: It ran over the queries.\n\nFirst `a`.\n\n    x = 1\n\nThen b.\n\n"
         "Wrong\n    y\n      z\n\nRight\n    w\n\n"
         "Met in public: a/b#1"
     )

@@ -13,15 +13,15 @@ from grader.reports.class_summary import ClassSummary
 from grader.reports.similarity import find_matches, normalize, render
 from tests.reports.test_reports import Elements
 
-LESSON = "01_three_tokens"
-OWN = """def softmax_rows(scores):
+LESSON = "01_mixing"
+OWN = """def shares(scores):
     rows = []
     for row in scores:
         top = np.exp(row - np.max(row))
         rows.append(top / np.sum(top))
     return np.array(rows)
 """
-RENAMED = """def softmax_rows(S):  # mine
+RENAMED = """def shares(S):  # mine
     '''Mine.'''
     out = []
 
@@ -35,10 +35,8 @@ OTHER = OWN.replace("np.max(row)", "np.min(row)")
 
 def room(status: str = "passed", **codes: str) -> ClassSummary:
     def one(name: str, code: str) -> SubmissionReport:
-        judged = Verdict("softmax_rows", status, "x")  # type: ignore[arg-type]
-        return SubmissionReport(
-            name, name, (LessonReport(LESSON, (judged,), {"softmax_rows": 2}, code={"softmax_rows": code}),)
-        )
+        judged = Verdict("shares", status, "x")  # type: ignore[arg-type]
+        return SubmissionReport(name, name, (LessonReport(LESSON, (judged,), {"shares": 2}, code={"shares": code}),))
 
     return ClassSummary(Report(tuple(one(name, code) for name, code in codes.items()), 7))
 
@@ -65,9 +63,9 @@ def test_what_is_no_python_or_short_is_like_nothing(code):
 
 
 def test_learners_are_compared_with_each_other_and_with_the_course():
-    solution = references.solution_text(open_course(), "softmax_rows")
+    solution = references.solution_text(open_course(), "shares")
     made = room(ada=OWN, bob=OTHER, cyd=RENAMED, dan=solution.replace("shifted", "moved"), eve="")
-    assert find_matches(open_course(), made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
+    assert find_matches(open_course(), made) == [([-1, 3], ["shares"]), ([0, 2], ["shares"])]
     page = render(open_course(), made)
     assert Elements(page) and "the course's solutions" in page and "proves nothing" in page
     assert 'href="report.html#learner-3">dan</a>' in page and ">bob<" not in page
@@ -77,22 +75,22 @@ def test_learners_are_compared_with_each_other_and_with_the_course():
 def test_what_a_third_of_the_class_has_says_nothing():
     same = {f"l{at}": OWN for at in range(4)}
     assert find_matches(open_course(), room(**same)) == []
-    assert find_matches(open_course(), room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
+    assert find_matches(open_course(), room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["shares"])]
     others = {f"o{at}": OTHER.replace("- np", f"- {at} * np") for at in range(8)}
-    assert find_matches(open_course(), room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], (
+    assert find_matches(open_course(), room(**same, **others)) == [([0, 1, 2, 3], ["shares"])], (
         "four of twelve is a third"
     )
 
 
 def test_who_is_most_alike_stands_first():
     def two(name: str, first: str, second: str) -> SubmissionReport:
-        judged = tuple(Verdict(each, "passed", "x") for each in ("softmax_rows", "query_for"))
-        code = {"softmax_rows": first, "query_for": second}
+        judged = tuple(Verdict(each, "passed", "x") for each in ("shares", "mix"))
+        code = {"shares": first, "mix": second}
         return SubmissionReport(name, name, (LessonReport(LESSON, judged, dict.fromkeys(code, 2), code=code),))
 
     made = room(ada=OWN)
     report = replace(made.report, submissions=(two("a", OWN, OTHER), two("b", RENAMED, OTHER), two("c", OWN, RENAMED)))
     assert find_matches(open_course(), ClassSummary(report)) == [
-        ([0, 1], ["softmax_rows", "query_for"]),
-        ([0, 1, 2], ["softmax_rows"]),
+        ([0, 1], ["shares", "mix"]),
+        ([0, 1, 2], ["shares"]),
     ], "what all three have, and what two have beyond it"

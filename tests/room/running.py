@@ -18,8 +18,9 @@ from grader.course.course import open_course
 from grader.room.broadcast import Broadcast
 from grader.room.members import Room, RoomJournal
 from grader.room.server import create_server
+from tests.mixing_course import COURSE
 
-SAID = {"SM1": "Softmax ran over the queries.", "SD1": "Scores were not scaled."}
+SAID = {id: COURSE.mistake_text(id).sentence for id in ("MX7", "MX16")}
 
 
 class Running:

@@ -7,39 +7,38 @@ import re
 import sys
 from pathlib import Path
 
-from grader.course.course import open_course
 from grader.room.board import Board, Learner, State, next_exercise
 from grader.room.board_page import page
+from tests.mixing_course import COURSE
 
+LESSON = "01_mixing"
 NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
 niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
 JOINING = ("http://192.168.1.20:8765", "amber-falcon-river")
 SAID = {
-    "SM1": "Softmax ran over the queries; each query needs its own distribution over the keys.",
-    "AT2": "The scores were not transposed: each key scored the queries.",
-    "SC3": "The scores were divided by d_k itself; its square root is what keeps their spread near 1.",
+    pair: " ".join(COURSE.mistake_text(id).sentence for id in pair.split("+")) for pair in ("MX1", "MX4", "MX10+MX7")
 }
 STATUSES = ("failed", "failed", "not_started", "error", "failed", "not_started", "timeout")
 
 
 def learner(number: int, name: str, lesson: str) -> Learner:
     """A learner who passed the lesson's first exercises, and is at the next."""
-    names = open_course().exercises[lesson]
+    names = COURSE.exercises[lesson]
     at = (1, 1, 2, 2, 1, 3, 2, 2, 4, 0, 2, len(names))[number % 12] if len(names) > 4 else number % (len(names) + 1)
     states = {each: State("passed") for each in names[:at]}
     if at < len(names):
         status = STATUSES[number % len(STATUSES)]
-        mistake = ("AT2", "SC3", "SM1")[at % 3] if status == "failed" and number % 5 else ""
+        mistake = tuple(SAID)[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
-    here = next_exercise(open_course(), states, names[min(at, len(names) - 1)])
+    here = next_exercise(COURSE, states, names[min(at, len(names) - 1)])
     return Learner(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 
-def thirty(lesson: str = "01_three_tokens") -> Board:
+def thirty(lesson: str = LESSON) -> Board:
     return room_of(30, lesson)
 
 
-def room_of(count: int, lesson: str = "01_three_tokens") -> Board:
+def room_of(count: int, lesson: str = LESSON) -> Board:
     """So many learners, of whom one in fifteen has checked nothing yet; beyond thirty, names are long."""
     names = [*NAMES, *(f"{name} of-the-long-name-{at}" for at, name in enumerate(NAMES * 2))][:count]
     late = count // 15
@@ -49,10 +48,10 @@ def room_of(count: int, lesson: str = "01_three_tokens") -> Board:
 
 def still(board: Board, names: bool = False) -> str:
     """The page without its script, as a file that no server stands behind."""
-    return re.sub("<script.*?</script>", "", page(open_course(), board, names=names), flags=re.DOTALL)
+    return re.sub("<script.*?</script>", "", page(COURSE, board, names=names), flags=re.DOTALL)
 
 
-def main(folder: Path, lesson: str = "01_three_tokens") -> None:
+def main(folder: Path, lesson: str = LESSON) -> None:
     from playwright.sync_api import sync_playwright
 
     from tests.find_chromium import find_chromium

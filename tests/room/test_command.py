@@ -80,26 +80,26 @@ def test_a_room_survives_its_server(tmp_path):
     ask(
         port,
         "/events",
-        {"token": token, "events": [{"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}]},
+        {"token": token, "events": [{"at": 1.0, "exercise": "shares", "status": "failed", "mistake": "MX7"}]},
     )
     running.send_signal(signal.SIGKILL)
     running.wait(10)
     running.stdout.close()
 
     sender = Sender(address, token)  # goes on while nobody listens
-    sender.put(Event(2.0, "weighted_sum", "passed"))
+    sender.put(Event(2.0, "blend", "passed"))
     running, again = start(tmp_path / "room.jsonl", port, "--address", "https://room.example.org/ours/")
     assert "continues, with 1 learner." in again and code in again and with_names in again
     assert 'join("https://room.example.org/ours", ' in again
     assert sender.drain(10)
     sender.close()
     status, page = ask(port, with_names)
-    assert status == 200 and b"Softmax ran over the queries" in page and b"ada" in page
+    assert status == 200 and b"The columns sum to 1; each row is to." in page and b"ada" in page
     running.send_signal(signal.SIGINT)
     assert running.wait(10) == 0 and "The room is closed." in running.stdout.read()
     running.stdout.close()
     told = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
-    assert [line["exercise"] for line in told if "exercise" in line] == ["softmax_rows", "weighted_sum"]
+    assert [line["exercise"] for line in told if "exercise" in line] == ["shares", "blend"]
 
 
 def test_a_port_in_use_is_told_with_another_one(tmp_path, capsys):
@@ -155,7 +155,7 @@ def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
 
 def test_every_mistake_has_its_sentence_before_the_first_learner_comes():
     found = server.known_mistakes(open_course())
-    assert found["SM1"].startswith("Softmax ran over the queries") and found["HL2"]
+    assert found["MX7"] == "The columns sum to 1; each row is to." and found["LU2"]
 
 
 def test_the_address_is_one_that_others_can_reach():
@@ -171,7 +171,7 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
     from tests.room.running import running
 
     logged, asked = [], []
-    event = {"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
+    event = {"at": 1.0, "exercise": "shares", "status": "failed", "mistake": "MX7"}
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": 1920, "height": 1080})
@@ -186,7 +186,7 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
             )
             tab.goto(f"{room.address}/room/{key}")
             room.post("/events", token=token, events=[event])
-            tab.get_by_text("Softmax ran over the queries.").wait_for(timeout=10_000)
+            tab.get_by_text("The columns sum to 1; each row is to.").wait_for(timeout=10_000)
             assert tab.title() == "The room" and not logged
             assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
             tab.screenshot(path=artefacts / "live.png")

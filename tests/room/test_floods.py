@@ -12,7 +12,7 @@ import pytest
 
 from tests.room.running import Running, running, until
 
-EVENT = {"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
+EVENT = {"at": 1.0, "exercise": "shares", "status": "failed", "mistake": "MX7"}
 ROOM_FOR = 40  # connections
 
 

@@ -13,9 +13,10 @@ from grader.room.board import Board, State
 from grader.room.members import REMEMBERED, Room, RoomJournal
 from grader.room.message import Event
 from grader.util.errors import InputError
+from tests.mixing_course import COURSE
 from tests.room.running import SAID
 
-FIRST, SECOND, *_ = open_course().exercises["01_three_tokens"]
+FIRST, SECOND, *_ = COURSE.exercises["01_mixing"]
 
 
 @pytest.fixture
@@ -41,12 +42,12 @@ def at(time_s: float, exercise: str = FIRST, status: str = "failed", mistake: st
 def test_a_restart_opens_the_same_room(opened):
     room = opened()
     ada, grace = room.join("ada"), room.join("grace")
-    room.take(room.place(ada), [at(1, mistake="SM1"), at(2, SECOND, "error"), Event(3, note="stuck")])
+    room.take(room.place(ada), [at(1, mistake="MX7"), at(2, SECOND, "error"), Event(3, note="stuck")])
     room.take(room.place(grace), [at(1, status="passed"), Event(2, note="left")])
     before = room.board()
     (learner,) = before.learners
     assert learner.name == "ada" and learner.here == SECOND and learner.note == "stuck"
-    assert learner.states == {FIRST: State("failed", "SM1", SAID["SM1"]), SECOND: State("error")}
+    assert learner.states == {FIRST: State("failed", "MX7", SAID["MX7"]), SECOND: State("error")}
     again = opened()
     assert again.board() == before and again.place(ada) == 0 and again.place(grace) == 1
 
@@ -82,10 +83,10 @@ def test_only_mistakes_of_the_course_are_shown(opened):
     room = opened()
     place = room.place(room.join("ada"))
     for time_s, id, shown in (
-        (1, "SM1", ("SM1", SAID["SM1"])),
-        (2, "SM1+SD1", ("SM1+SD1", f"{SAID['SM1']} {SAID['SD1']}")),
+        (1, "MX7", ("MX7", SAID["MX7"])),
+        (2, "MX7+MX16", ("MX7+MX16", f"{SAID['MX7']} {SAID['MX16']}")),
         (3, "FUN1", ("", "")),
-        (4, "SM1+FUN1", ("", "")),
+        (4, "MX7+FUN1", ("", "")),
         (5, "", ("", "")),
     ):
         room.take(place, [at(time_s, mistake=id)])
@@ -213,8 +214,8 @@ def test_predictions_are_counted_by_option_after_a_restart_too(opened):
     room = opened()
     for name, options in {"ada": "AB", "bob": "B", "cyd": "B", "dan": "C"}.items():
         place = room.place(room.join(name))
-        room.take(place, [Event(5 + at, prediction="01_three_tokens.1", option=one) for at, one in enumerate(options)])
+        room.take(place, [Event(5 + at, prediction="01_mixing.1", option=one) for at, one in enumerate(options)])
         if name == "dan":
             room.remove([place])
     assert opened().board().options == room.board().options == (("A", 1), ("B", 2))
-    assert Board(()).prediction == "" and room.board().prediction == "01_three_tokens.1"
+    assert Board(()).prediction == "" and room.board().prediction == "01_mixing.1"

@@ -13,7 +13,7 @@ from grader.room import message
 from grader.room.message import Event, MessageError
 from grader.room.rate_limits import MAX_KEYS, Budgets, sender
 
-RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
+RIGHT = {"at": 12.5, "exercise": "shares", "status": "failed", "mistake": "MX7"}
 
 
 def test_an_event_holds_seven_things_and_no_other():
@@ -22,18 +22,18 @@ def test_an_event_holds_seven_things_and_no_other():
 
 
 def test_a_choice_is_read_and_is_one_letter_of_a_prediction_of_the_course():
-    event = Event(1.5, prediction="01_three_tokens.2", option="B")
+    event = Event(1.5, prediction="01_mixing.2", option="B")
     assert message.read(open_course(), message.to_json(event)) == event
     for wrong in (
-        {"prediction": "01_three_tokens.x"},
-        {"prediction": "01_three_tokens"},
+        {"prediction": "01_mixing.x"},
+        {"prediction": "01_mixing"},
         {"prediction": "99_none.1"},
         {"prediction": 7},
         {"option": "BB"},
         {"option": "b"},
         {"option": 7},
         {"note": "stuck"},
-        {"exercise": "softmax_rows"},
+        {"exercise": "shares"},
     ):
         with pytest.raises(MessageError):
             message.read(open_course(), message.to_json(event) | wrong)
@@ -42,13 +42,13 @@ def test_a_choice_is_read_and_is_one_letter_of_a_prediction_of_the_course():
 def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
     secret = "SENTINEL"
     verdict = Verdict(
-        "softmax_rows",
+        "shares",
         "failed",
         secret,
         experiment=secret,
         details=(secret,),
         tables=(Table(secret, np.zeros(1), "input"),),
-        mistakes=("SM1", "SM2"),
+        mistakes=("MX7", "MX8"),
         sentences=(secret, secret),
         verified=(secret,),
         next_step=secret,
@@ -62,17 +62,17 @@ def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
 
 
 def test_a_mistake_that_is_no_id_is_not_told():
-    assert message.event_of(Verdict("softmax_rows", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
+    assert message.event_of(Verdict("shares", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
 
 
 @pytest.mark.parametrize("status", Statuses)
 def test_what_is_written_is_read(status):
-    event = Event(1.5, "softmax_rows", status)
+    event = Event(1.5, "shares", status)
     assert message.read(open_course(), message.to_json(event)) == event
 
 
 def test_pairs_and_notes_are_read():
-    assert message.read(open_course(), {**RIGHT, "mistake": "SM1+SD1"}).mistake == "SM1+SD1"
+    assert message.read(open_course(), {**RIGHT, "mistake": "MX7+MX16"}).mistake == "MX7+MX16"
     assert message.read(open_course(), {"at": 1, "note": "stuck"}) == Event(1.0, note="stuck")
 
 
@@ -90,7 +90,7 @@ def test_pairs_and_notes_are_read():
         {**RIGHT, "at": True},
         {**RIGHT, "at": 1e300},
         {**RIGHT, "exercise": "<script>"},
-        {**RIGHT, "exercise": ["softmax_rows"]},
+        {**RIGHT, "exercise": ["shares"]},
         {**RIGHT, "status": "great"},
         {**RIGHT, "status": {}},
         {**RIGHT, "mistake": "<b>"},

@@ -10,10 +10,10 @@ from grader.course.course import open_course
 from grader.reports.text import STATUS_WORDS
 from grader.room.board import Board, Learner, State, common_failures, lessons_at_work, next_exercise, tiles
 from grader.room.board_page import UNEXPLAINED, content, page
-from tests.room.samples import JOINING, NAMES, room_of, still, thirty
+from tests.mixing_course import COURSE
+from tests.room.samples import JOINING, LESSON, NAMES, room_of, still, thirty
 
-LESSON = "01_three_tokens"
-FIRST, SECOND, *_ = open_course().exercises[LESSON]
+FIRST, SECOND, *_ = COURSE.exercises[LESSON]
 
 
 # --- what is counted ---------------------------------------------------------------------------
@@ -21,7 +21,7 @@ FIRST, SECOND, *_ = open_course().exercises[LESSON]
 
 def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
     learners = [
-        Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1")}, SECOND),
+        Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "MX4")}, SECOND),
         Learner("grace", {FIRST: State("error")}, FIRST),
         Learner("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
         Learner("mary"),
@@ -35,11 +35,11 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
     learners = [
-        Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
+        Learner(name, {FIRST: State("failed", "MX1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
     ]
-    learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
+    learners.append(Learner("mary", {FIRST: State("failed", "MX1", "Said."), SECOND: State("passed")}))
     assert [(one.exercise, one.state, len(one.learners)) for one in common_failures(learners)] == [
-        (FIRST, State("failed", "AT1", "Said."), 3),
+        (FIRST, State("failed", "MX1", "Said."), 3),
         (SECOND, State("error"), 2),
     ]
 
@@ -58,12 +58,7 @@ def test_a_learner_is_at_what_they_checked_last_until_it_passes():
 def test_without_names_the_page_has_none():
     made = page(open_course(), thirty())
     assert not [name for name in NAMES if len(name) > 4 and name in made]
-    assert (
-        "<b>30</b> learners" in made
-        and "<b>2</b> stuck" in made
-        and "softmax_rows" in made
-        and "01 · Three tokens" in made
-    )
+    assert "<b>30</b> learners" in made and "<b>2</b> stuck" in made and "shares" in made and "01 · Mixing" in made
     assert made.count('<li class="stuck bare">') == 2
 
 
@@ -86,7 +81,7 @@ def test_learners_of_one_name_are_told_apart():
 
 def test_what_a_learner_wrote_is_escaped():
     evil = '<script>alert("x")</script><img src=x onerror=1>'
-    learner = Learner(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
+    learner = Learner(evil, {FIRST: State("failed", "MX1", evil)}, FIRST)
     made = content(open_course(), Board((learner,), evil, evil), names=True)
     assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
 
@@ -107,7 +102,7 @@ def test_nothing_comes_from_elsewhere():
     assert not re.findall(r"""(?:src|href)=["'](?!data:)|url\(|@import|https?://""", made)
 
 
-@pytest.mark.parametrize("lesson", open_course().lessons())
+@pytest.mark.parametrize("lesson", COURSE.lessons())
 def test_every_lesson_has_a_page(lesson):
     assert all(f"<h2>{name}</h2>" in page(open_course(), thirty(lesson)) for name in open_course().exercises[lesson])
 

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from grader.room.message import MAX_BYTES, MAX_EVENTS
-from tests.room.running import Running, running, until
+from tests.room.running import SAID, Running, running, until
 
-EVENT = {"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
+EVENT = {"at": 1.0, "exercise": "shares", "status": "failed", "mistake": "MX7"}
 
 
 @pytest.fixture
@@ -32,14 +32,9 @@ def test_a_check_is_on_the_page(room):
     token = room.joined("ada")
     assert room.post("/events", token=token, events=[EVENT, {"at": 2.0, "note": "stuck"}]) == (200, {"taken": 2})
     page = shown(room)
-    assert (
-        "<b>1</b> learner" in page
-        and "Softmax ran over the queries." in page
-        and "ada" in page
-        and "<b>1</b> stuck" in page
-    )
+    assert "<b>1</b> learner" in page and SAID["MX7"] in page and "ada" in page and "<b>1</b> stuck" in page
     assert "ada" not in shown(room, names=False) and room.room.code in shown(room, names=False)
-    assert room.told == ["ada joined.", "ada is stuck at softmax_rows."]
+    assert room.told == ["ada joined.", "ada is stuck at shares."]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +64,7 @@ def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
         "POST", "/join", json.dumps({"format": 1, "code": room.room.code, "name": "x"}).encode()
     )
     assert status == 429 and int(headers["Retry-After"]) >= 1 and b"wait" in body  # the right one, too
-    assert room.post("/events", token=token, events=[EVENT])[0] == 200 and "softmax_rows" in shown(room)
+    assert room.post("/events", token=token, events=[EVENT])[0] == 200 and "shares" in shown(room)
 
 
 def test_a_hub_s_right_codes_get_in_despite_its_wrong_ones(room):
@@ -91,7 +86,7 @@ def test_invented_names_do_not_make_guesses_free(room):
 
 
 def test_the_page_counts_who_chose_which_option(room):
-    choose = lambda option, at=1.0, number=2: {"at": at, "prediction": f"01_three_tokens.{number}", "option": option}
+    choose = lambda option, at=1.0, number=2: {"at": at, "prediction": f"01_mixing.{number}", "option": option}
     tokens = [room.joined(name) for name in ("ada", "bob", "cyd")]
     for token, option in zip(tokens, "ABB", strict=True):
         assert room.post("/events", token=token, events=[choose(option)])[0] == 200
@@ -259,9 +254,9 @@ def test_the_page_shows_what_happens_and_after_a_reload_the_same(room):
     with Stream(room) as events:
         assert "<b>1</b> learner" in events.next()
         room.post("/events", token=token, events=[EVENT])
-        assert "Softmax ran over the queries." in events.next()
+        assert SAID["MX7"] in events.next()
     with Stream(room) as again:
-        assert "Softmax ran over the queries." in again.next()
+        assert SAID["MX7"] in again.next()
 
 
 def test_a_page_without_names_hears_none(room):
