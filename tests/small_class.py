@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
+from grader.course.course import COURSE_ENV
 from grader.grading import batch
 from tests import mixing_course
-from tests.conftest import ROOT
+from tests.conftest import MIXING, ROOT
 
 LESSON = "00_lookup"
 RIGHT = "def nearest(query, keys, values):\n    return values[np.argmax(keys @ query)]"
@@ -71,9 +72,9 @@ def command(folder: Path, out: Path, *more: str) -> list[str]:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """With a temporary folder of its own, so that what stays behind is seen."""
+    """With the course, and a temporary folder of its own, so that what stays behind is seen."""
     scratch.mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(scratch), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, COURSE_ENV: str(MIXING), "TMPDIR": str(scratch), "OMP_NUM_THREADS": "1"}
 
 
 def run(folder: Path, out: Path, scratch: Path, *more: str) -> subprocess.CompletedProcess:
