@@ -23,8 +23,7 @@ ATTACKS = {
     "solutions found by walking": f"import os\ndef double(x): return os.listdir({str(ROOT)!r})",
     "the course's own source": f"exec('OFFSET = 0\\n' + open({LESSON!r}).read().split('# %%')[5].partition('\\n')[2])",
     "the course's specification": "import importlib.util as u\n"
-    f"def double(x):\n    s = u.spec_from_file_location('t', {SPECIFICATION!r}); m = u.module_from_spec(s)\n"
-    "    s.loader.exec_module(m); return 2 * x",
+    f"def double(x):\n    s = u.spec_from_file_location('t', {SPECIFICATION!r}); s.loader.get_data(s.origin)\n    return 2 * x",
     "the course that the environment names": "import os, pathlib\ndef double(x):\n"
     "    assert list(pathlib.Path(os.environ['ATTENTION_COURSE']).iterdir())\n    return 2 * x",
     "the specification by path": f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.modules.pop('grader', 0); sys.meta_path[:] = sys.meta_path[1:]\n"
