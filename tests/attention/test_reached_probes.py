@@ -63,7 +63,7 @@ WRONG: dict[str, str | tuple[str, str]] = {
     "tiled_attention": ("outputs.append(o / l[..., None])", "outputs.append((o / l[..., None]).cpu())"),
     "tiled_attention_backward": ("return (grad_q, grad_k, grad_v)", "return (grad_q.cpu(), grad_k, grad_v)"),
 }
-ATTACKED = Attacked(open_course(), WRONG)
+ATTACKED = Attacked(open_course(), WRONG, every=5)
 
 
 @pytest.fixture(scope="module")

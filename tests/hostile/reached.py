@@ -88,10 +88,11 @@ class Attacked:
     """The exercises of a course with a probe of their own.
 
     wrong: by exercise, a mistake whose numbers are right, or nearly so, by its id or as an edit of the solution.
+    every: of how many names of a probe's module one is tried, other ones for each exercise; WHOLE_GRID=1 tries all.
     """
 
-    def __init__(self, course: Course, wrong: Mapping[str, str | tuple[str, str]]) -> None:
-        self.course, self.wrong = course, wrong
+    def __init__(self, course: Course, wrong: Mapping[str, str | tuple[str, str]], every: int = 1) -> None:
+        self.course, self.wrong, self.every = course, wrong, 1 if WHOLE_GRID else every
         self.wrong_texts, self.narrowed = cache(self._wrong_texts), cache(self._narrowed)
 
     def _wrong_texts(self, name: str) -> dict[str, str]:
@@ -122,12 +123,12 @@ class Attacked:
         raise AssertionError(f"no probe of {name} tells {self.wrong[name]}")
 
     def probe_names(self, name: str) -> list[str]:
-        """The names of the probe's module; without WHOLE_GRID every fifth, other ones for each exercise of a module."""
+        """Those names of the probe's module that are tried."""
         probe = self.narrowed(name).cases(np.random.default_rng(0))[0].probe
         probes.find(probe)
         module = sys.modules[probes.module_of(probe)]
         names = [one for one in vars(module) if not one.startswith("__") and not isinstance(getattr(module, one), dict)]
-        return names if WHOLE_GRID else names[list(self.wrong).index(name) % 5 :: 5]
+        return names[list(self.wrong).index(name) % self.every :: self.every]
 
     def given(self, name: str) -> list[str]:
         return [cell.text for cell in self.course.cells(self.course.lesson_of(name)) if cell.role == "given"]

@@ -10,7 +10,8 @@ from tests.hostile.reached import Attacked
 from tests.mixing_course import COURSE
 
 pytestmark = pytest.mark.any_user  # what one Python process can reach in itself
-ATTACKED = Attacked(COURSE, {"twice": ("return 2 * tensor", "return 2 * tensor.detach().clone().relu().double()")})
+WRONG = {"twice": ("return 2 * tensor", "made = 2 * tensor\n    tensor.fill_(1)\n    return made")}
+ATTACKED = Attacked(COURSE, WRONG)
 FORGED = """def change(space):
     if 'call_function' in space:
         space['call_function'] = lambda function, run, *args: 2 * args[0]
