@@ -102,7 +102,7 @@ class Rebound:
         self.batches = {f"{batch[0][0]}.{batch[0][1]} and on": batch for batch in batches}
 
     def sandbox(self) -> Sandbox:
-        return Sandbox(2.0, torch=True, probes=self.course.probe_texts() | ON_META)
+        return Sandbox(4.0, torch=True, probes=self.course.probe_texts() | ON_META)
 
     def _exercise(self, name: str) -> Any:
         """The exercise with one case alone, and no mistakes to find a name for, since a status is all that is asked."""
