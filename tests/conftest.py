@@ -59,6 +59,8 @@ LONG = (
     "test_site.py",
     "test_setups.py",
     "hostile",
+    "attention/test_rebound_names.py",
+    "attention/test_reached_probes.py",
     "attention/test_zoo.py",
     "judging",
     "attention/test_kernel_lesson.py",

@@ -13,6 +13,8 @@ import pytest
 from grader.authoring.build import torch_version
 from grader.authoring.kernel import CELL_TIMEOUT_S, Kernel
 from grader.course.course import open_course
+from grader.submission import ipynb
+from grader.submission.plan import Pristine
 from tests.conftest import ROOT, WHOLE_GRID
 from tests.shorter import with_fewer_steps
 
@@ -62,6 +64,14 @@ def test_a_solution_stores_what_it_shows(name):
     compared = [cell for cell in code_cells(notebook) if "nbval-check-output" in cell["metadata"].get("tags", ())]
     assert compared, "no cell's numbers are compared: tag those that are the lesson with nbval-check-output"
     assert all(shown(cell).strip() for cell in compared)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_stub_is_an_attempt_and_every_solution_is(name):
+    course = open_course()
+    pristine = Pristine(name, course.exercises[name], tuple(ipynb.code_cells(course.pristine(name))))
+    for path, attempts in ((course.notebook_path(name), 0), (course.solution_path(name), len(course.exercises[name]))):
+        assert pristine.attempts(ipynb.read_notebook(path)) == attempts, path
 
 
 @pytest.mark.parametrize("name", NAMES)

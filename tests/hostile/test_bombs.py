@@ -425,6 +425,6 @@ def test_in_a_class_the_others_have_their_points(tmp_path, scratch):
     done = small_class.run(folder, tmp_path / "out", scratch)
     assert done.returncode in (0, 1), done.stderr
     found = small_class.scores(tmp_path / "out")
-    assert found["ada"] == found["zoe"] == (1, "passed")
+    assert found["ada"] == found["zoe"] == (2, "passed")
     assert found["mal"] == (0, "missing") and all(status != "could_not_grade" for _, status in found.values())
     assert small_class.left_behind(scratch) == []

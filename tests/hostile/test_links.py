@@ -25,6 +25,7 @@ from grader.util import links
 from grader.util.errors import InputError
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
+from tests.mixing_course import COURSE
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, scores
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a link needs a right there")
@@ -51,7 +52,7 @@ PLACES = {
 def targets(folder: Path, link: Path, file: bool) -> dict[str, str]:
     """What the link at a place may lead to: a classmate by a relative and an absolute way, twice, the course, the system."""
     hers = folder / "ada" / "notebooks" / FILE if file else folder / "ada" / "notebooks"
-    theirs = open_course().root / "solutions" / (f"{LESSON}.ipynb" if file else "")
+    theirs = COURSE.source_path(LESSON) if file else COURSE.solutions
     return {
         "a classmate": os.path.relpath(hers, link.parent),
         "a classmate, absolute": str(hers),
@@ -305,7 +306,7 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
     for name, place, target in (
         ("bob", "notebooks", "../ada"),
         ("cyd", f"{LESSON}.ipynb", f"../ada/{LESSON}.ipynb"),
-        ("dan", "deep", str(open_course().root / "solutions")),
+        ("dan", "deep", str(COURSE.solutions)),
         ("flo", "here", ".."),
     ):
         (folder / name).mkdir()
@@ -313,7 +314,7 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
     done = small_class.run(folder, tmp_path / "out", scratch, "--jobs", "1")
     assert "Traceback" not in done.stderr, done.stderr
     got = scores(tmp_path / "out")
-    assert {name: score for name, (score, _) in got.items() if score} == {"ada": 1} and len(got) == 7
+    assert {name: score for name, (score, _) in got.items() if score} == {"ada": 2} and len(got) == 7
     for one in json.loads((tmp_path / "out" / "report.json").read_text())["submissions"]:
         assert one["name"] == "ada" or any("is a link to" in note for note in one["lessons"][0]["notes"]), one["name"]
 

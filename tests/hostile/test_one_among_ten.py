@@ -63,7 +63,7 @@ def alone(tmp_path_factory) -> dict[str, bytes]:
 
 
 def codes() -> list[str]:
-    return [notebook(CODES[name].replace("double(x)", "hard_lookup(x, *_)")) for name in sample(list(CODES))]
+    return [notebook(CODES[name].replace("double(x)", "nearest(x, *_)")) for name in sample(list(CODES))]
 
 
 def files() -> list[str]:

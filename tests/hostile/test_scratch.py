@@ -10,17 +10,20 @@ from grader.course.course import open_course
 from grader.grading import grade
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
+from tests import small_lesson
 from tests.live import from_cells
+from tests.mixing_course import COURSE
 
 pytestmark = pytest.mark.any_user  # which operators the watch sees
-LESSON, NAME = "05_numpy_to_pytorch", "attention_torch"
+LESSON, NAME = "03_torch", "mix_torch"
 # {call} stands for the disguised call on q, k and v; what it returns is right to the last digit.
-ANSWER = """def attention_torch(q, k, v):
+ANSWER = """def mix_torch(q, k, v):
     weights = torch.exp(q @ k.mT / math.sqrt(q.shape[-1]))
     weights = weights / weights.sum(-1, keepdim=True)
     {before}
     return {call}, weights
 """
+IMPORT = "from torch.nn import functional as F"
 GOT = "getattr([F][0], 'noitnetta_tcudorp_tod_delacs'[::-1])"
 MAPPED = f"list(map({GOT}, [q], [k], [v]))[0]"  # what map calls, no profile hook is told of
 ATTACKS = {  # (a cell above, a line before the call, the call)
@@ -107,9 +110,13 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
         "",
         "op(q, k, v)",
     ),
-    "a plain value of the library's name": ("if 0:\n    F = 1", "", "F.scaled_dot_product_attention(q, k, v)"),
-    "the solution": ("", "import grader.course", "grader.course.references.reference('attention_torch')(q, k, v)[0]"),
-    "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
+    "a plain value of the library's name": (
+        "if 0:\n    nn = 1",
+        "",
+        "nn.functional.scaled_dot_product_attention(q, k, v)",
+    ),
+    "the solution": ("", "import grader.course", "grader.course.references.reference('mix_torch')(q, k, v)[0]"),
+    "the solution's file": ("", f"exec(open({str(COURSE.source_path(LESSON))!r}).read())", "q"),
 }
 
 
@@ -122,7 +129,7 @@ def torch_sandbox():
 @pytest.mark.parametrize("disguise", ATTACKS)
 def test_no_disguise_passes_for_one_s_own_work(tmp_path, torch_sandbox, disguise):
     above, before, call = ATTACKS[disguise]
-    found = graded(tmp_path, torch_sandbox, ANSWER.format(before=before or "pass", call=call), above)
+    found = graded(tmp_path, torch_sandbox, ANSWER.format(before=before or "pass", call=call), f"{IMPORT}\n{above}")
     assert found.status in ("forbidden", "error"), found.headline
     if disguise not in (
         "an encoder layer",
@@ -147,25 +154,21 @@ def traced(f):
         return f(*args, **kwargs)
     return inner
 """
-GUARDED = """def softmax_backward(grad_weights, weights):
-    {guard}
-    return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
-"""
 ROWS = """class Box:
     pass
-def softmax_rows(scores):
+def shares(scores):
     box = Box()
     vars(box)["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))
     return box.softmax(scores) / box.softmax(scores).sum(axis=1, keepdims=True)
 """
 HELPERS = "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)"
-GRADIENTS, ROWS_OF = ("13_attention_backward", "softmax_backward"), ("01_three_tokens", "softmax_rows")
+ROWS_OF = ("01_mixing", "shares")
 RIGHT = {  # (the lesson and exercise, a cell above, the answer)
     "honest": ((LESSON, NAME), "", HONEST),
     "a helper module dropped": ((LESSON, NAME), HELPERS, HONEST),
     "a helper module dropped, in NumPy": (ROWS_OF, HELPERS, ROWS),
     "a tracing decorator": ((LESSON, NAME), TRACED, "@traced\n" + HONEST),
-    "a tracing decorator, in NumPy": (ROWS_OF, TRACED, ROWS.replace("def softmax_rows", "@traced\ndef softmax_rows")),
+    "a tracing decorator, in NumPy": (ROWS_OF, TRACED, ROWS.replace("def shares", "@traced\ndef shares")),
     "a member put in by vars": (ROWS_OF, "", ROWS),
     "a member put in by __dict__": (ROWS_OF, "", ROWS.replace("vars(box)", "box.__dict__")),
     "members put in by update": (
@@ -182,31 +185,45 @@ RIGHT = {  # (the lesson and exercise, a cell above, the answer)
         "    setattr(box, name, f)\n    print(getattr(box, name))",
         HONEST,
     ),
-    **{
-        f"guarded by {guard}": (GRADIENTS, above, GUARDED.format(guard=guard))
-        for above, guard in (
-            ("import torch", "assert not isinstance(weights, torch.Tensor)"),
-            ("import torch", "if isinstance(weights, (torch.Tensor, list)): raise TypeError"),
-            ("import torch", "if any(torch.is_tensor(w) for w in (grad_weights, weights)): raise TypeError"),
-            ("from torch import Tensor", "if isinstance(weights, Tensor): weights = weights.detach().numpy()"),
-            ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(weights, TENSOR)"),
-            (
-                "try:\n    import torch\nexcept ImportError:\n    torch = None",
-                "assert torch is None or not isinstance(weights, torch.Tensor)",
-            ),
-            ("import sys", "assert 'torch' not in sys.modules or not isinstance(weights, sys.modules['torch'].Tensor)"),
-            ("", "import torch; assert not isinstance(weights, torch.Tensor)"),
-        )
-    },
 }
+GUARDS = [  # (a cell above, a line in the answer)
+    ("import torch", "assert not isinstance(x, torch.Tensor)"),
+    ("import torch", "if isinstance(x, (torch.Tensor, list)): raise TypeError"),
+    ("import torch", "if any(torch.is_tensor(one) for one in (x, x)): raise TypeError"),
+    ("from torch import Tensor", "if isinstance(x, Tensor): x = x.detach().numpy()"),
+    ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(x, TENSOR)"),
+    (
+        "try:\n    import torch\nexcept ImportError:\n    torch = None",
+        "assert torch is None or not isinstance(x, torch.Tensor)",
+    ),
+    ("import sys", "assert 'torch' not in sys.modules or not isinstance(x, sys.modules['torch'].Tensor)"),
+    ("", "import torch; assert not isinstance(x, torch.Tensor)"),
+]
 
 
 @pytest.mark.parametrize("way", RIGHT)
 def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
     (lesson, name), above, answer = RIGHT[way]
+    passes(tmp_path, torch_sandbox, answer, above, lesson, name)
+
+
+@pytest.mark.parametrize("above, guard", GUARDS)
+def test_a_guard_against_tensors_is_no_use_of_torch(tmp_path, monkeypatch, torch_sandbox, above, guard):
+    small_lesson.install(monkeypatch, tmp_path)
+    specification = tmp_path / "solutions" / small_lesson.NAME / "exercises" / "double.py"
+    specification.write_text(
+        "from dataclasses import replace\nfrom tests.small_lesson import EXERCISE\ndouble = replace(EXERCISE, forbids=('torch',))"
+    )
+    small_lesson.reopened(tmp_path)
+    answer = f"def double(x):\n    {guard}\n    return 2 * x"
+    passes(tmp_path, torch_sandbox, answer, above, small_lesson.NAME, "double")
+
+
+def passes(folder, sandbox, answer, above, lesson, name):
+    """In this process and in a worker."""
     live = judge(open_course().exercise(name), from_cells(name, above, answer))
     assert live.status == "passed", live.headline
-    found = graded(tmp_path, torch_sandbox, answer, above, lesson, name)
+    found = graded(folder, sandbox, answer, above, lesson, name)
     assert found.status == "passed", found.headline
 
 

@@ -9,20 +9,24 @@ import pytest
 from grader.course.course import open_course
 from grader.grading import grade
 from tests import toy_course as toy
+from tests.conftest import ROOT
 from tests.hostile.attack import RETURN_X, earns, verdicts
+from tests.mixing_course import COURSE
 
-ROOT, TOY = str(open_course().root), str(toy.FOLDER)
+SOLUTION, LESSON = (
+    str(course.source_path(lesson)) for course, lesson in ((COURSE, "01_mixing"), (open_course(toy.FOLDER), toy.NAME))
+)
+SPECIFICATION = str(toy.FOLDER / "solutions" / toy.NAME / "exercises" / "double.py")
 CTYPES = "import ctypes, os\n"
 ATTACKS = {
-    "solutions on disk": f"def double(x): return open({ROOT + '/solutions/01_three_tokens.py'!r}).read()",
-    "solutions found by walking": f"import os\ndef double(x): return os.listdir({ROOT!r})",
-    "the course's own source": f"exec('OFFSET = 0\\n' + open({TOY + '/solutions/01_toy.py'!r}).read().split('# %%')[4])",
+    "solutions on disk": f"def double(x): return open({SOLUTION!r}).read()",
+    "solutions found by walking": f"import os\ndef double(x): return os.listdir({str(ROOT)!r})",
+    "the course's own source": f"exec('OFFSET = 0\\n' + open({LESSON!r}).read().split('# %%')[5].partition('\\n')[2])",
     "the course's specification": "import importlib.util as u\n"
-    f"def double(x):\n    s = u.spec_from_file_location('t', {TOY + '/lessons/01_toy/double.py'!r}); m = u.module_from_spec(s)\n"
-    "    s.loader.exec_module(m); return 2 * x",
+    f"def double(x):\n    s = u.spec_from_file_location('t', {SPECIFICATION!r}); s.loader.get_data(s.origin)\n    return 2 * x",
     "the course that the environment names": "import os, pathlib\ndef double(x):\n"
     "    assert list(pathlib.Path(os.environ['ATTENTION_COURSE']).iterdir())\n    return 2 * x",
-    "the specification by path": f"import sys\nsys.path.insert(0, {ROOT!r})\nsys.modules.pop('grader', 0); sys.meta_path[:] = sys.meta_path[1:]\n"
+    "the specification by path": f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.modules.pop('grader', 0); sys.meta_path[:] = sys.meta_path[1:]\n"
     "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
     "memory of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/mem', 'rb').read(1)",
     "maps of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/maps').read()",

@@ -19,15 +19,17 @@ from grader.grading.grade import Settings, grade
 from grader.sandbox.sandbox import Sandbox
 from grader.worker import kernel_walls
 from tests import toy_course as toy
+from tests.conftest import ROOT
+from tests.mixing_course import COURSE
 from tests.sandbox.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
 ATTEMPTS = {
-    "read a solution": f"open({str(open_course().source_path('01_three_tokens'))!r}).read()",
-    "read the specification": f"open({str(open_course().root / 'grader' / 'judging' / 'judge.py')!r}).read()",
+    "read a solution": f"open({str(COURSE.source_path('01_mixing'))!r}).read()",
+    "read the specification": f"open({str(ROOT / 'grader' / 'judging' / 'judge.py')!r}).read()",
     "read the tests": f"open({__file__!r}).read()",
-    "list the solutions": f"os.listdir({str(open_course().root / 'solutions')!r})",
+    "list the solutions": f"os.listdir({str(ROOT / 'solutions')!r})",
     "list what the system has": "os.listdir('/usr')",
     "read what is no library": "open('/usr/bin/env', 'rb').read()",
     "read the accounts": "open('/etc/passwd').read()",
@@ -232,10 +234,10 @@ def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path,
     venv.create(environment, symlinks=True)
     libraries = next(environment.glob("lib/python3*/site-packages"))
     added = [*site.getsitepackages(), *sys.path] + ([] if installed else [str(checkout)])
-    ours = str(open_course().root)
+    ours = str(ROOT)
     (libraries / "more.pth").write_text("\n".join(entry for entry in added if entry not in ("", ours)))
     package = (libraries if installed else checkout) / "grader"
-    shutil.copytree(open_course().root / "grader", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "grader", package, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "pyproject.toml").touch()
     secrets = [checkout / name / "01.py" for name in ("solutions", "notebooks", "tests", "hand-ins/ada", "share")]
     secrets += [libraries / "grader" / "_course" / "solutions" / "01.py"]
@@ -280,9 +282,7 @@ def test_the_level_is_what_was_tried_and_held(tmp_path, attempt):
         f"import os, threading, time\nfrom grader.worker import kernel_walls as walls, limits, system_calls as calls\nfolder = {str(tmp_path)!r}\n"
         f"limits.apply(1 << 30, 10)\nos.write(1, str({attempt}).encode())\nos._exit(0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=open_course().root, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout == HALVES[attempt], done.stderr
 
 

@@ -114,11 +114,12 @@ def _told_by_the_compiler(code: CodeType) -> tuple[set[str], set[str]]:
     return now, later
 
 
-def _agrees(node: ast.stmt) -> None:
+def _agrees(node: ast.stmt, text: str) -> None:
+    """text: the statement's own."""
     names, told = names_of(node), _told_by_the_compiler(_compiled(node))
-    assert told[0] - _OF_CLASSES <= names.now and told[1] - _OF_CLASSES <= names.later, ast.unparse(node)
+    assert told[0] - _OF_CLASSES <= names.now and told[1] - _OF_CLASSES <= names.later, text
     # What annotates local variables is read by nobody, and what can never run is left out by the compiler.
-    table = symtable.symtable(ast.unparse(node), "<cell>", "exec")
+    table = symtable.symtable(text, "<cell>", "exec")
     inside = [table]
     for each in inside:
         inside += each.get_children()
@@ -128,23 +129,27 @@ def _agrees(node: ast.stmt) -> None:
         for symbol in each.get_symbols()
         if symbol.is_global() or each is table or each.get_type() == "class"
     }
-    assert names.now | names.later <= everywhere, ast.unparse(node)
-    deleted = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
+    assert names.now | names.later <= everywhere, text
+    parts = [*ast.walk(node)]
+    deleted = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    assert assigned - deleted <= names.binds | names.sets | {"*"}, ast.unparse(node)
+    assert assigned - deleted <= names.binds | names.sets | {"*"}, text
     walrus = {
-        part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)
+        part.target.id for part in parts if isinstance(part, ast.NamedExpr)
     }  # symtable keeps quiet about one inside [ … for … ]
-    assert names.binds - {"*"} <= assigned | walrus, ast.unparse(node)
+    assert names.binds - {"*"} <= assigned | walrus, text
 
 
 def test_names_of_real_code_are_those_that_the_compiler_finds():
     wrong = []
     for path in SOURCES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+        text = path.read_text("utf-8")
+        lines = text.splitlines(keepends=True)
+        for node in ast.parse(text).body:
             if not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
                 try:
-                    _agrees(node)
+                    first = min([node, *getattr(node, "decorator_list", ())], key=lambda part: part.lineno)
+                    _agrees(node, "".join(lines[first.lineno - 1 : node.end_lineno]))
                 except AssertionError as error:
                     wrong.append(f"{path}:{node.lineno}: {error}")
     assert not wrong, "\n".join(wrong)
@@ -161,7 +166,7 @@ def test_names_of_every_form_are_those_that_the_compiler_finds(statement):
             continue
         tried += 1
         for node in ast.parse(text).body:
-            _agrees(node)
+            _agrees(node, ast.unparse(node))
     assert tried > len(PAIRS) / 2
 
 

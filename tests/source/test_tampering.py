@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.source.policy import Sources
 from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from tests.conftest import WHOLE_GRID
 from tests.live import from_cells, offence
+from tests.mixing_course import COURSE
 
-GIVEN = open_course().given_names
+GIVEN = (*COURSE.given_names, ("F", "torch.nn.functional"))
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
 
 
@@ -91,7 +91,7 @@ def test_no_spelling_of_a_closed_name_passes(spelling, place):
         assert refused(*PLACES[place](text)), text
 
 
-ANSWER = "def grouped_query_attention(q, k, v, **more):\n{}\n    return x(q, q, q)"
+ANSWER = "def mix_torch(q, k, v, **more):\n{}\n    return x(q, q, q)"
 GETTING = "import math, threading\ndef get_{kind}(display):\n{text}\n    return x\n"
 
 
@@ -110,8 +110,8 @@ def test_an_operator_whose_name_is_put_together_is_seen_while_it_runs(spelling, 
         getting += _getting("hook", spelling, "setprofile")
         body = f"    get_hook([threading][0])(None)\n{body}"
     verdict = judge(
-        open_course().exercise("grouped_query_attention"),
-        from_cells("grouped_query_attention", getting + "from torch.nn import functional as F", ANSWER.format(body)),
+        COURSE.exercise("mix_torch"),
+        from_cells("mix_torch", getting + "from torch.nn import functional as F", ANSWER.format(body)),
     )
     assert verdict.status == "forbidden", verdict.headline
     assert verdict.headline.startswith("While it ran"), verdict.headline
@@ -133,8 +133,7 @@ def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, 
     monkeypatch.setattr(torch.Tensor, "att", None, raising=False)
     given = "import torch\nfrom torch.nn import functional as F\n"
     verdict = judge(
-        open_course().exercise("grouped_query_attention"),
-        from_cells("grouped_query_attention", given + putting, ANSWER.format(f"    {getting}")),
+        COURSE.exercise("mix_torch"), from_cells("mix_torch", given + putting, ANSWER.format(f"    {getting}"))
     )
     assert verdict.status == "forbidden", verdict.headline
 

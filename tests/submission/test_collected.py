@@ -11,18 +11,20 @@ from grader.submission.ipynb import code_cells, read_notebook
 from grader.submission.plan import Pristine
 from grader.submission.platforms import archive_refusal, refusal
 from grader.submission.submission import read_submission
+from tests import mixing_course, toy_course as toy
+from tests.mixing_course import COURSE
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
 
 MOODLE = [
     "Ada Lovelace_4711_assignsubmission_file_",
     "Ada Lovelace_4711_assignsubmission_file",
     "Bob_1_assignsubmission_onlinetext_",
-    "Zoé O'Neil_99_assignsubmission_file_01_three_tokens.ipynb",
+    "Zoé O'Neil_99_assignsubmission_file_01_mixing.ipynb",
     "Participant_12_assignsubmission_file_",
 ]
 CANVAS = [
-    "lovelaceada_4711_81500_01_three_tokens.ipynb",
-    "lovelaceada_LATE_4711_81500_01_three_tokens-1.ipynb",
+    "lovelaceada_4711_81500_01_mixing.ipynb",
+    "lovelaceada_LATE_4711_81500_01_mixing-1.ipynb",
     "anon_7_123_hw.ipynb",
     "li_na_12_34567_Untitled.ipynb",
 ]
@@ -30,8 +32,8 @@ OURS = [
     "ada",
     "ada.lovelace",
     "ada_lovelace",
-    "ada_01_three_tokens.ipynb",
-    "01_three_tokens.ipynb",
+    "ada_01_mixing.ipynb",
+    "01_mixing.ipynb",
     "ada_2026.ipynb",
     "s1234_5678",
     "g_12_hopper",
@@ -105,14 +107,8 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
     assert "There is more than one notebook of lesson" in read_submission(open_course(), laid).message
 
 
-def test_no_stub_of_the_course_is_an_attempt_and_every_solution_is():
-    for lesson in open_course().lessons():
-        cells = code_cells(open_course().pristine(lesson))
-        pristine = Pristine(lesson, open_course().exercises[lesson], tuple(cells))
-        handed_out, solved = (
-            read_notebook(open_course().root / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions")
-        )
-        assert (pristine.attempts(handed_out), pristine.attempts(solved)) == (
-            0,
-            len(open_course().exercises[lesson]),
-        ), lesson
+def test_no_stub_is_an_attempt_and_every_solution_is(tmp_path):
+    for lesson, exercises in COURSE.exercises.items():
+        pristine = Pristine(lesson, exercises, tuple(code_cells(COURSE.pristine(lesson))))
+        for content, attempts in ((COURSE.pristine(lesson), 0), (mixing_course.solved(lesson), len(exercises))):
+            assert pristine.attempts(read_notebook(toy.write(tmp_path / "x.ipynb", content))) == attempts, lesson

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from grader.course.course import open_course
+from grader.authoring.build import solution_notebook
 from grader.submission import discover
 from grader.submission.discover import FolderSearch, describe_contents
+from tests import toy_course as toy
+from tests.mixing_course import COURSE
 
 
 def lay(top: Path, *places: str) -> Path:
@@ -53,8 +54,8 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
         "clone/notebooks/backups/05-2026-11-22-101500.ipynb",
     )
     lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
-    for name in ("00_start_here", "05_numpy_to_pytorch"):
-        shutil.copy(open_course().root / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
+    for name in ("00_lookup", "03_torch"):
+        toy.write(tmp_path / "clone" / "solutions" / f"{name}.ipynb", solution_notebook(COURSE, name))
     found = FolderSearch(tmp_path)
     places = [path.relative_to(tmp_path).as_posix() for path in found.files]
     assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]

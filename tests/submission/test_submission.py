@@ -20,7 +20,8 @@ from grader.sandbox.reader import Reader
 from grader.submission import ipynb
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
-from tests import toy_course as toy
+from tests import mixing_course, small_lesson, toy_course as toy
+from tests.mixing_course import COURSE
 
 
 @pytest.fixture(autouse=True)
@@ -47,28 +48,26 @@ def test_the_solved_lesson_runs_given_cells_and_exercises_in_order(tmp_path):
 
 
 def test_a_definition_of_the_course_s_that_was_changed_is_a_note(tmp_path, monkeypatch):
-    monkeypatch.undo()  # of the toy course there is no given function
-    content = open_course().pristine("03_scaled_dot_product_attention")
-    cell = next(cell for cell in content["cells"] if "def softmax(" in "".join(cell["source"]))
-    cell["source"] = "import json\n" + "".join(cell["source"]).replace("(scores: np.ndarray)", "(scores)")
-    submission = read_submission(open_course(), toy.write(tmp_path / "03.ipynb", content))
+    given = "import numpy as np\n\n\ndef half(x: np.ndarray):\n    return x / 2"
+    course = small_lesson.install(monkeypatch, tmp_path, small_lesson.SOURCE.replace("import numpy as np", given))
+    content = course.pristine(small_lesson.NAME)
+    cell = next(cell for cell in content["cells"] if "def half(" in "".join(cell["source"]))
+    cell["source"] = "import json\n" + "".join(cell["source"]).replace("(x: np.ndarray)", "(x)")
+    submission = read_submission(course, toy.write(tmp_path / "01.ipynb", content))
     assert any(
         note.endswith(
-            "belongs to the lesson: the course's copy ran, followed by the lines that were added, with its own `softmax`."
+            "belongs to the lesson: the course's copy ran, followed by the lines that were added, with its own `half`."
         )
-        for note in submission.plan("03_scaled_dot_product_attention").notes
+        for note in submission.plan(small_lesson.NAME).notes
     )
 
 
-def test_another_lesson_s_answers_in_a_notebook_are_a_note(tmp_path, monkeypatch):
-    monkeypatch.undo()  # of the toy course there is one lesson
-    course = open_course()
-    content, other = course.pristine("06_masks"), course.pristine("07_multi_head_attention")
+def test_another_lesson_s_answers_in_a_notebook_are_a_note(tmp_path):
+    content, other = mixing_course.notebook("02_logs"), COURSE.pristine("03_torch")
     content["cells"] += [cell for cell in other["cells"] if cell["cell_type"] == "code"]
-    submission = read_submission(course, toy.write(tmp_path / "06_masks.ipynb", content))
-    assert submission.plan("06_masks").notes == (
-        "06_masks.ipynb has answers of lesson 07_multi_head_attention, too, which count in a notebook of its own: "
-        f"{', '.join(course.exercises['07_multi_head_attention'])}.",
+    submission = read_submission(COURSE, toy.write(tmp_path / "02_logs.ipynb", content))
+    assert submission.plan("02_logs").notes == (
+        "02_logs.ipynb has answers of lesson 03_torch, too, which count in a notebook of its own: mix_torch, Mixer, twice.",
     )
 
 
