@@ -147,7 +147,9 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
     """(place in the list, mistake, what it shows on every case) of each; the diagnosis keeps it, and runs none of them again."""
     baseline = baseline_of(exercise, SEED)
     # Whether a mistake runs something forbidden, one case tells. Operations are counted, and sizes looked at, in some case or in each.
-    counted = {i for i, case in enumerate(baseline.cases) if exercise.requires or {"table", "tiles"} & case.options.keys()}
+    counted = {
+        i for i, case in enumerate(baseline.cases) if exercise.requires or {"table", "tiles"} & case.options.keys()
+    }
     pairs = enumerate(zip(baseline.cases, baseline.diagnosis.cases, strict=True))
     cases = [watched if i == 0 or i in counted else plain for i, (watched, plain) in pairs]
     observed: list[tuple[int, Mistake, Sequence[Observation]]] = []

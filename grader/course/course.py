@@ -59,6 +59,7 @@ class Course(CourseFolder):
 
     title:       what it is called in reports.
     exercises:   the names of each lesson's exercises, in order.
+    own_package: whether pip installs it with the grader.
     given_names: (name, what it stands for) of what the lessons' own cells import.
     package:     the name under which its modules are imported, another one for each course.
     Raises: InputError, one sentence for each thing that is wrong with the folder.
@@ -77,6 +78,7 @@ class Course(CourseFolder):
             self.title: str = about.get("title", root.name)
             self.renamed: dict[str, str] = about.get("renamed", {})
             self.former_ids: dict[str, str] = about.get("former_ids", {})
+            self.own_package: bool = about.get("package", False)
             self._read_index(json.loads(self.index_text()))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{self.solutions / 'course.toml'}: {error}.") from error
@@ -269,8 +271,8 @@ class Course(CourseFolder):
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
 
     def opening(self, lesson: str) -> list[dict[str, Any]]:
-        """The cells that say how to get the grader; none for a course that it does not come with."""
-        if not self.installed:
+        """The cells that say how to get the grader; none for a course that pip does not install with it."""
+        if not self.own_package:
             return []
         return stubs.opening_cells(lesson, self.needs_torch(lesson), course_folder.address(self.root))
 

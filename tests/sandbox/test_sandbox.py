@@ -428,7 +428,7 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     text = (
         "from grader import check, explain, figures, hint, passed, progress, solution\n"
         "from grader.figures import matrix\n"
-        "import grader.figures.three_tokens as drawn\n"
+        "import grader.figures.mixing as drawn\n"
         "fig, axes = figures.panels(2)\n"
         "matrix([[1]], 'x', ax=axes[0]).set_title('t')\n"
         "figures.show(fig, alt='x'); drawn.anything(1)[2].x = 3\n"

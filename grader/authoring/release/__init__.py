@@ -110,7 +110,7 @@ def handout(
     quoted = grader.replace("'", "''")  # as an expression's string
     values = {
         "title": course.title,
-        "own_course": not course.installed,
+        "own_course": not course.own_package,
         "judged": not without_solutions,
         "torch": torch,
         "uv": UV,
