@@ -1,4 +1,4 @@
-"""The course that the engine's tests judge: four lessons of twelve small exercises, in tests/courses/mixing.
+"""The course that the engine's tests judge: a few lessons of small exercises, in tests/courses/mixing.
 
 A course of its own, so that no lesson of the attention course can break a test of the engine, and none of the engine's tests
 is about one. What needs a smaller one still, of three lines an exercise, takes toy_course.py.

@@ -251,7 +251,7 @@ def summary(verdict: Verdict) -> str:
         return ""
     if verdict.mistakes:
         pairs = zip(verdict.mistakes, verdict.sentences, strict=False)
-        return one_line("; ".join(f"{id}: {sentence}" for id, sentence in pairs))
+        return one_line(" ".join(f"{id}: {sentence}" for id, sentence in pairs))
     return one_line(verdict.slip or verdict.headline)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from grader.data import smollm2
-from tests import llama
+from tests.attention import llama
 
 CONFIG, WeightsError = smollm2.CONFIG, smollm2.WeightsError
 

