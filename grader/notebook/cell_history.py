@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from grader.course import references
+from grader.course.course import Course
 from grader.course.stubs import digest
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
@@ -81,7 +82,7 @@ class CellHistory:
         self._before = {name: (namespace.get(name, MISSING), self.absences.get(name)) for name in names}
         for name in names:
             self.stale.pop(name, None)
-            if normalize(text) not in _not_graded():
+            if normalize(text) not in _not_graded(kernel_course()):
                 self.absences.pop(name, None)
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
@@ -113,7 +114,7 @@ class CellHistory:
 
     def _absences(self, text: str, taken: Mapping[str, str], namespace: Mapping[str, Any]) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why. taken: see reach.names_taken."""
-        if normalize(text) in _not_graded():
+        if normalize(text) in _not_graded(kernel_course()):
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(without_magics(text)) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
@@ -177,22 +178,22 @@ def describe_failure(failure: Failure) -> str:
 
 
 @cache
-def _not_graded() -> frozenset[str]:
+def _not_graded(course: Course) -> frozenset[str]:
     """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
-    cells = (cell for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
+    cells = (cell for lesson in course.lessons() for cell in course.cells(lesson))
     return frozenset(normalize(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
 
 
 @cache
-def _given_cells() -> dict[str, tuple[str, str]]:
+def _given_cells(course: Course) -> dict[str, tuple[str, str]]:
     """The lesson and the text of each cell that lessons give, by the cell's id in a notebook."""
-    cells = ((lesson, cell) for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
+    cells = ((lesson, cell) for lesson in course.lessons() for cell in course.cells(lesson))
     return {f"given-{digest(cell.text)}": (lesson, cell.text) for lesson, cell in cells if cell.role == "given"}
 
 
 def _edited(text: str, cell_id: str) -> dict[str, Absence]:
     """The functions and classes of a given cell that a learner has changed in it: grading runs that cell as it was handed out."""
-    lesson, original = _given_cells().get(cell_id, ("", ""))
+    lesson, original = _given_cells(kernel_course()).get(cell_id, ("", ""))
     changed = changed_definitions(text, original)
     course = references.namespace(kernel_course(), lesson) if changed else {}
     why = "was changed in a cell of the lesson's own, which grading runs as it was handed out, and so did this check."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from grader.course.course import Course
 from grader.course.spec import Case
 from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
@@ -53,7 +54,7 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     cells = _history(obj, namespace)
     if not cells:
         return None
-    lessons_own = _lesson_cells(name)
+    lessons_own = _lesson_cells(kernel_course(), name)
     given = {each.text for cell in lessons_own for each in _statements(cell)}
     statements = [each for cell in cells if normalize(cell) not in lessons_own for each in _statements(cell)]
     called = own_name(obj) or ""
@@ -77,10 +78,10 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
 
 
 @cache
-def _lesson_cells(name: str) -> frozenset[str]:
+def _lesson_cells(course: Course, name: str) -> frozenset[str]:
     """The texts of the lesson's own cells, which are no learner's."""
     try:
-        cells = kernel_course().cells(kernel_course().lesson_of(name))
+        cells = course.cells(course.lesson_of(name))
     except KeyError:  # no exercise of the course
         return frozenset()
     return frozenset(normalize(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))

@@ -287,6 +287,14 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
     assert not [name for name in names if re.search(r"/(?:0[2-9]|1\d)_|/zoo/", name)]
 
 
+def test_the_wheel_that_is_handed_out_restores_its_lessons_as_they_were_handed_out(released, from_release, tmp_path):
+    """Without a cell that would install another course by the grader's own name."""
+    for name in CHOSEN:
+        done = run(from_release, "reset", name, "--folder", tmp_path, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / f"{name}.ipynb").read_bytes() == (released / f"notebooks/{name}.ipynb").read_bytes()
+
+
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
     program = (
         "from grader import check, explain, figures, fine, hint, join, leave, passed, progress, replay, reset, solution, stuck; join(); "

@@ -59,9 +59,6 @@ def assert_rejected_and_told(course: Course, name: str) -> None:
     assert verdict.mistakes or any(words in said for said in verdict.details for words in told), verdict.details
 
 
-BY_POSITION = "twice"  # its own probe passes no input by name
-
-
-@pytest.mark.parametrize("name", [name for name in with_parameters(COURSE) if name != BY_POSITION])
+@pytest.mark.parametrize("name", with_parameters(COURSE))
 def test_other_names_for_the_parameters_are_rejected_and_told(name):
     assert_rejected_and_told(COURSE, name)

@@ -13,6 +13,7 @@ from grader.notebook.live_object import LiveObject, sources
 from grader.source.policy import Sources
 from tests.conftest import WHOLE_GRID
 from tests.live import offence, shell_that_ran
+from tests.mixing_course import COURSE
 
 _numbers = count(1)
 
@@ -238,11 +239,11 @@ def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_no
 def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
     names = run(shell, BLINDS, "def mix(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
-        monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda name, own=own: own)
+        monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda course, name, own=own: own)
         found = sources("mix", names["mix"], names).offence("mix", ("attention",), ())
         assert (found is not None) == refused
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("for score in" in text for text in live_object._lesson_cells("agreement"))
-    assert live_object._lesson_cells("no_exercise") == frozenset()
+    assert any("for score in" in text for text in live_object._lesson_cells(COURSE, "agreement"))
+    assert live_object._lesson_cells(COURSE, "no_exercise") == frozenset()

@@ -17,6 +17,7 @@ class twice:
                 (Tensor(rng.normal(size=n).astype(np.float32)),),
                 names=("tensor",),
                 probe="probes.on_result",
+                options={"by_name": True} if n == 5 else {},
             )
 
     hints = ("What is twice 1?", "Look at *.", "```python\nreturn ____ * tensor\n```")
