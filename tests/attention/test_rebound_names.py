@@ -17,8 +17,24 @@ loss_of, joined = torch.nn.functional.cross_entropy, torch.cat
 def next_token_loss(logits, ids):
     return loss_of(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 """
+ATTENTION = """
+    scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    weights = (scores - scores.max()).{exp}
+    weights = weights / weights.sum(-1)[..., None]
+    output = weights @ v
+"""
 # By exercise: the case that shows it, and an answer whose numbers are right. Each breaks one thing that numbers do not show.
 WRONG = {
+    "scaled_dot_product_attention": (
+        "batch",
+        "def scaled_dot_product_attention(q, k, v):"
+        + ATTENTION.replace("(scores - scores.max()).{exp}", "np.exp(scores - scores.max())")
+        + "    v[...] = 0\n    return output, weights",
+    ),
+    "attention_torch": (
+        "float32",
+        "def attention_torch(q, k, v):" + ATTENTION.format(exp="exp()") + "    return double(output), double(weights)",
+    ),
     "linear_from_numpy": (
         "a square float32 w",
         "def linear_from_numpy(w):\n    layer = nn.Linear(*w.shape, bias=False)\n"
