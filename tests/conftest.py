@@ -105,7 +105,6 @@ JUDGED = (
     "attention/test_parameters.py",
 )
 KEPT = contextlib.ExitStack()  # what the tests that judge one lesson leave to those of the next
-LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -139,7 +138,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left_out = pytest.mark.skip(reason="it judges kernels, which needs Triton: make kernel")
         for item in items:
             of = re.search(r"\[(\w+)", item.nodeid)
-            if of and LESSONS.get(of[1]) == "15_kernel":
+            if of and lessons().get(of[1]) == "15_kernel":
                 item.add_marker(left_out)
     items.sort(
         key=lambda item: next(
@@ -163,10 +162,17 @@ def shared_with(nodeid: str) -> str:
     return judged_lesson(nodeid) or ("wheel" if file in WHEEL else file)
 
 
+@cache
+def lessons() -> dict[str, str]:
+    """The attention course's lesson of each of its exercises, and of each lesson itself."""
+    course = open_course(ROOT)
+    return {name: lesson for lesson in course.lessons() for name in (lesson, *course.exercises[lesson])}
+
+
 def judged_lesson(nodeid: str) -> str:
     """The lesson whose exercises a test judges, '' for what is about none of them alone."""
     file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
-    return LESSONS.get(exercise[1], "") if file in JUDGED and exercise else ""
+    return lessons().get(exercise[1], "") if file in JUDGED and exercise else ""
 
 
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:

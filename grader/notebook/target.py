@@ -14,6 +14,7 @@ from typing import Any
 from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import own_name, sources
+from grader.notebook.reach import names_read
 from grader.source.definitions import normalize
 from grader.source.policy import Sources
 from grader.util.errors import InputError
@@ -47,6 +48,11 @@ class Target:
     def sources(self) -> Sources | None:
         """The statements that made the object; None for an answer, and where no text is known."""
         return None if self.is_answer or self.obj is MISSING else sources(self.name, self.obj, self.namespace)
+
+    @cached_property
+    def names_read(self) -> dict[str, Any]:
+        """The names of this notebook that the object's code reads, and what they are; those nearest to it come first."""
+        return names_read(self.obj, self.namespace)
 
     @cached_property
     def digest(self) -> str:

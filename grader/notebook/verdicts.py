@@ -49,7 +49,7 @@ def last(target: Target) -> Any:
 
 def _key(target: Target) -> object:
     """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
-    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if name in history.absences]
+    return target.digest, [name for name in target.names_read if name in history.absences]
 
 
 def current_lesson() -> str | None:
@@ -69,7 +69,7 @@ def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
     if target.obj is MISSING or not history.stale:
         return None
-    objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
+    objects = ((target.name, target.obj), *target.names_read.items())
     stale = (name for name, obj in objects if name in history.stale and history.stale[name].earlier_value is obj)
     name = next(stale, "")
     if not name:
@@ -181,7 +181,7 @@ def _name_cause(verdict: Any, target: Target) -> Any:
         return replace(verdict, next_step=_run_its_cell(target))
     if verdict.status not in FAILING:
         return verdict
-    names = reach.names_read(target.obj, target.namespace)
+    names = target.names_read
     why = {name: f"`{name}` {history.absences[name].why}" for name in names if name in history.absences}
     absent = [why[name] for name in why if history.is_absent(name) and f"`{name}` " not in verdict.headline]
     if not absent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import linecache
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from weakref import ref
 
 import numpy as np
@@ -24,8 +24,12 @@ from tests.mixing_course import COURSE, made
 
 EXERCISE = COURSE.exercise("shares")
 CASES = [case for case in EXERCISE.cases(np.random.default_rng(0)) if case.args]
-EXPECTED = [observe(made("shares"), case) for case in CASES]
 INPUTS = [inputs(case) for case in CASES]
+
+
+@cache
+def expected():
+    return [observe(made("shares"), case) for case in CASES]
 
 
 def named(obj, at=range(len(CASES))):
@@ -33,7 +37,7 @@ def named(obj, at=range(len(CASES))):
 
 
 def fitting(exercise, seen):
-    diagnosis = Diagnosis(exercise, CASES, EXPECTED, INPUTS)
+    diagnosis = Diagnosis(exercise, CASES, expected(), INPUTS)
     return diagnosis.mistakes({i: diagnosis.compare(i, one) for i, one in seen.items()})
 
 
@@ -68,7 +72,7 @@ def nearest(change, unlike):
         here = any(np.array_equal(scores, CASES[i].args[0]) for i in unlike)
         return change(scores) if here else made("shares", "MX7")(scores)
 
-    diagnosis = Diagnosis(EXERCISE, CASES, EXPECTED, INPUTS)
+    diagnosis = Diagnosis(EXERCISE, CASES, expected(), INPUTS)
     seen = {i: diagnosis.compare(i, observe(wrong, case)) for i, case in enumerate(CASES)}
     return diagnosis.nearest(seen), diagnosis.mistakes(seen)
 
