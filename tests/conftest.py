@@ -113,17 +113,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def decided_by(nodeid: str) -> str:
-    """'packaging' for what a lesson's text hardly breaks and takes long to try; the lesson whose exercises a test judges; else ''."""
+    """'packaging' for what a lesson's text hardly breaks and takes long to try; 'engine' for what no lesson decides; the lesson whose
+    exercises a test judges; else ''."""
     file = nodeid.partition("::")[0].removeprefix("tests/")
-    return "packaging" if file in PACKAGING else judged_lesson(nodeid)
+    if file in PACKAGING:
+        return "packaging"
+    return "engine" if file.partition("/")[0] in ENGINE else judged_lesson(nodeid)
 
 
 @cache
 def digest_of(group: str) -> str:
-    """Of the engine, the tests, and what a group of tests is about: for packaging, how the package, its site and its set-ups are made."""
-    own = [ROOT / name for name in SETUP]
-    if group != "packaging":
-        own = [open_course().solutions / "shared", open_course().folder(group)]
+    """Of the engine, the tests, and what a group of tests is about: for packaging and the engine's own tests, how the package, its site
+    and its set-ups are made, and the course that CONTRIBUTING shows."""
+    own = [ROOT / name for name in (*SETUP, "CONTRIBUTING.md")]
+    if group not in ("packaging", "engine"):
+        own = [open_course(ROOT).solutions / "shared", open_course(ROOT).folder(group)]
     return _of_every_test() + digest(own)
 
 

@@ -1,4 +1,4 @@
-"""What need not be run again: tests that passed with the same files that decide them, the same Python and the same libraries.
+"""What need not be run again: tests that passed with the same files that decide them, on the same system, with the same Python and libraries.
 
 pytest's own cache, `.pytest_cache`, remembers them. A fresh clone has none, so continuous integration runs everything, as
 `WHOLE_GRID=1` does anywhere. Only a run of the whole suite leaves something out: whoever names a file or a test wants it run.
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
+from platform import platform
 
 import pytest
 
@@ -20,8 +21,9 @@ LIBRARIES = ("numpy", "torch")
 
 
 def digest(places: Iterable[Path]) -> str:
-    """Of these files, of all files in these folders but what Python compiles, of Python, and of the libraries that lessons compute with."""
-    sha = hashlib.sha256(repr([sys.version, *(version(name) for name in LIBRARIES)]).encode())
+    """Of these files, of all files in these folders but what Python compiles, of the system, of Python, and of the libraries that lessons
+    compute with."""
+    sha = hashlib.sha256(repr([platform(), sys.version, *(version(name) for name in LIBRARIES)]).encode())
     for place in places:
         for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
             if path.suffix == ".pyc":
@@ -33,7 +35,7 @@ def digest(places: Iterable[Path]) -> str:
 class PassedBefore:
     """A plugin of every process of the run.
 
-    group_of: what a test, by its node id, is about: a lesson, 'packaging', or '' for what is always run. digest_of: of all
+    group_of: what a test, by its node id, is about: a lesson, 'packaging', 'engine', or '' for what is always run. digest_of: of all
         that decides a group's tests.
     """
 
