@@ -41,8 +41,8 @@ class Config:
 
 CONFIG = Config(layers=30, d_model=576, heads=9, kv_heads=3, d_hidden=1536, base=100_000.0, eps=1e-5, vocabulary=49_152)
 
-# Ten logits after "The capital of France is", the largest, by token: what `tests/llama.py` computes from these weights (NumPy, float64,
-# one head at a time). `tests/attention/test_smollm2.py` computes them anew.
+# Ten logits after "The capital of France is", the largest, by token: what `tests/attention/llama.py` computes from these weights (NumPy,
+# float64, one head at a time). `tests/attention/test_smollm2.py` computes them anew.
 LOGITS = {
     7042: 17.371,
     260: 14.889,
