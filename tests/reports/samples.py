@@ -18,6 +18,7 @@ from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.notebook.kernel_course import kernel_course
 from grader.sandbox.process import WorkerLost
 from tests.conftest import MIXING
 from tests.live import Live, from_cells
@@ -42,9 +43,12 @@ def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:
     spec = COURSE.exercise(exercise)
     if cases:
         spec = replace(spec, cases=lambda rng: iter(cases))
-    with pytest.MonkeyPatch.context() as meanwhile:
+    with pytest.MonkeyPatch.context() as meanwhile:  # no test runs yet, and other files are still to be collected
         meanwhile.setenv(COURSE_ENV, str(MIXING))
-        return replace(judge(spec, from_cells(exercise, *cells)), seconds=0.0)
+        kernel_course.cache_clear()
+        verdict = judge(spec, from_cells(exercise, *cells))
+    kernel_course.cache_clear()
+    return replace(verdict, seconds=0.0)
 
 
 def ended(exercise: str, kind: str) -> Verdict:
