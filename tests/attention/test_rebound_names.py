@@ -103,6 +103,10 @@ def test_every_name_is_tried_and_every_liar():
     assert {one[:2] for one in REBOUND.tried} == set(REBOUND.names) and {one[2] for one in REBOUND.tried} == set(LIARS)
 
 
+def test_every_probe_has_built_in_names_of_its_own():
+    assert all("\n__builtins__ = BUILTINS\n" in text for text in open_course().probe_texts().values())
+
+
 @pytest.fixture(scope="module")
 def sandbox():
     with REBOUND.sandbox() as made:

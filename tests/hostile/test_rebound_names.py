@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+from inspect import isfunction, unwrap
+
 import pytest
 
 from grader.course import references
+from grader.worker.originals import BUILTINS
 from tests.hostile.rebound import LIARS, Rebound
 from tests.mixing_course import COURSE
 
@@ -54,6 +58,14 @@ def test_names_are_found():
 
 def test_every_name_is_tried_and_every_liar():
     assert {one[:2] for one in REBOUND.tried} == set(REBOUND.names) and {one[2] for one in REBOUND.tried} == set(LIARS)
+
+
+@pytest.mark.parametrize("name", ["observe", "originals", "values", "integrity", "watch", "torch_modes", "probes"])
+def test_what_looks_at_results_has_built_in_names_of_its_own(name):
+    """A liar in the place of `isinstance` is none to these functions, where nothing that it changes shows."""
+    module = importlib.import_module(f"grader.worker.{name}")
+    functions = [unwrap(one) for one in vars(module).values() if isfunction(one) and one.__module__ == module.__name__]
+    assert functions and all(one.__builtins__ is BUILTINS for one in functions)
 
 
 @pytest.fixture(scope="module")
