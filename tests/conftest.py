@@ -223,18 +223,27 @@ def wheel(tmp_path_factory) -> Path:
     return next(place.glob("*.whl"))
 
 
+@contextlib.contextmanager
+def working_in(course: Path | None) -> Iterator[None]:
+    """The course of this process, and of those that it starts meanwhile: the one in this folder, by default what it was before."""
+    before = os.environ.get(COURSE_ENV)
+    if course:
+        os.environ[COURSE_ENV] = str(course)
+    kernel_course.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ.pop(COURSE_ENV, None)
+        if before:
+            os.environ[COURSE_ENV] = before
+        kernel_course.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def its_course(request):
     """The engine's tests judge a course of their own, all others the attention course; a test that takes another leaves it behind."""
-    before = os.environ.get(COURSE_ENV)
-    if request.path.relative_to(ROOT / "tests").parts[0] in ENGINE:
-        os.environ[COURSE_ENV] = str(MIXING)
-        kernel_course.cache_clear()
-    yield
-    os.environ.pop(COURSE_ENV, None)
-    if before:
-        os.environ[COURSE_ENV] = before
-    kernel_course.cache_clear()
+    with working_in(MIXING if request.path.relative_to(ROOT / "tests").parts[0] in ENGINE else None):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -54,15 +54,19 @@ def bare(tmp_path_factory) -> Path:
     return place
 
 
+def without_course() -> dict[str, str]:
+    """The environment variables, less those that name a folder to import from or a course: a hand-out has its own."""
+    return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", COURSE_ENV)}
+
+
 def run(*command: object, **settings) -> subprocess.CompletedProcess:
-    """In an environment that names neither a folder to import from nor a course: a hand-out has its own."""
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", COURSE_ENV)}
+    """Outside of this checkout and of its courses."""
     return subprocess.run(
         [str(part) for part in command],
         capture_output=True,
         text=True,
         timeout=240,
-        env={**environment, **settings.pop("env", {})},
+        env={**without_course(), **settings.pop("env", {})},
         **settings,
     )
 

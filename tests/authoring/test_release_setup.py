@@ -18,8 +18,8 @@ import yaml
 from grader.authoring.release import gradescope, handout
 from grader.authoring.release.leaks import leaks
 from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
-from grader.course.course import COURSE_ENV, Course
-from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved
+from grader.course.course import Course
+from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved, without_course
 from tests.bare import add_required
 from tests.conftest import ROOT
 from tests.mixing_course import COURSE
@@ -185,13 +185,12 @@ def autograder(tmp_path_factory) -> Path:
     (root / "source").mkdir()
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(root / "source")
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", COURSE_ENV)}
     done = subprocess.run(
         ["bash", str(root / "source" / "setup.sh")],
         capture_output=True,
         text=True,
         timeout=560,
-        env={**environment, "AUTOGRADER_ROOT": str(root)},
+        env=without_course() | {"AUTOGRADER_ROOT": str(root)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "lessons 00, 01" in done.stdout
@@ -245,8 +244,7 @@ def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_
     )
     (job,) = yaml.safe_load(files[".github/workflows/grade.yml"])["jobs"].values()
     (script,) = [step["run"] for step in job["steps"] if "trusted" in step.get("name", "")]
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", COURSE_ENV)}
-    environment |= {
+    environment = without_course() | {
         "RUNNER_TEMP": str(tmp_path),
         "GRADER": str(wheel),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -134,6 +134,12 @@ class Rebound:
         candidates = sandbox.candidates(Plan("01_toy", tuple(answers), (given, *own), owners))
         return {name: judge(self.exercise(name), candidates[name]).status for name in answers}
 
+    def assert_seen(self, sandbox: Sandbox) -> None:
+        """Without a liar each wrong answer is refused for what it breaks, and as it should be it passes."""
+        for name, (_, text) in self.wrong.items():
+            assert self.graded(sandbox, answers={name: text}) == {name: "failed"}
+            assert self.graded(sandbox, answers={name: self.right()[name]}) == {name: "passed"}, name
+
     def one_after_the_other(self, sandbox: Sandbox, batch: Sequence[Trial]) -> dict[Trial, dict[str, str]]:
         """The same in one worker, in which each liar is taken away before the next comes. Empty where something of them stayed: there,
         in the end, not all right answers pass."""

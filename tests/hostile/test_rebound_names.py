@@ -80,7 +80,4 @@ def test_no_wrong_answer_passes(sandbox, batch):
 
 
 def test_what_is_broken_is_what_is_seen(sandbox):
-    """Without a liar each is refused for what it breaks, and as it should be it passes."""
-    for name, (_, text) in WRONG.items():
-        assert REBOUND.graded(sandbox, answers={name: text}) == {name: "failed"}
-        assert REBOUND.graded(sandbox, answers={name: REBOUND.right()[name]}) == {name: "passed"}, name
+    REBOUND.assert_seen(sandbox)

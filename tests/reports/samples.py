@@ -9,18 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from grader.course.course import COURSE_ENV
 from grader.course.spec import Case
 from grader.grading.grade import Deadline
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
-from grader.notebook.kernel_course import kernel_course
 from grader.sandbox.process import WorkerLost
-from tests.conftest import MIXING
+from tests.conftest import MIXING, working_in
 from tests.live import Live, from_cells
 from tests.mixing_course import COURSE, RIGHT
 
@@ -43,11 +40,8 @@ def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:
     spec = COURSE.exercise(exercise)
     if cases:
         spec = replace(spec, cases=lambda rng: iter(cases))
-    with pytest.MonkeyPatch.context() as meanwhile:  # no test runs yet, and other files are still to be collected
-        meanwhile.setenv(COURSE_ENV, str(MIXING))
-        kernel_course.cache_clear()
+    with working_in(MIXING):  # no test runs yet, and other files are still to be collected
         verdict = judge(spec, from_cells(exercise, *cells))
-    kernel_course.cache_clear()
     return replace(verdict, seconds=0.0)
 
 
