@@ -1,50 +1,13 @@
-"""A room at one moment, as data: what its page shows."""
+"""What a room's page shows of its learners at one moment: what they have wrong, who is at which exercise."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from grader.course.course import Course
-
-
-@dataclass(frozen=True)
-class State:
-    """What became of one exercise. mistake: its id, or ''; sentence: the mistake's, or ''."""
-
-    status: str
-    mistake: str = ""
-    sentence: str = ""
-
-    @property
-    def wrong(self) -> bool:
-        """What nobody has attempted is not wrong."""
-        return self.status not in ("passed", "not_started", "missing")
-
-
-@dataclass(frozen=True)
-class Learner:
-    """One learner. here: the exercise that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''."""
-
-    name: str
-    states: Mapping[str, State] = field(default_factory=dict)
-    here: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Board:
-    """Everything at one moment. address, code: how one joins.
-
-    prediction: the one that somebody answered last, '' for none; options: how many chose each of its options.
-    """
-
-    learners: tuple[Learner, ...]
-    address: str = ""
-    code: str = ""
-    prediction: str = ""
-    options: tuple[tuple[str, int], ...] = ()
+from grader.room.members import Member, State
 
 
 @dataclass(frozen=True)
@@ -56,7 +19,7 @@ class CommonFailure:
     learners: tuple[str, ...]
 
 
-def common_failures(learners: Sequence[Learner]) -> tuple[CommonFailure, ...]:
+def common_failures(learners: Sequence[Member]) -> tuple[CommonFailure, ...]:
     """What the room has wrong now, the most frequent first; ties: named mistakes first."""
     groups: dict[tuple[str, str], tuple[State, list[str]]] = {}
     for learner in learners:
@@ -76,10 +39,10 @@ class Tile:
     passed: int
     wrong: int
     open: int
-    here: tuple[Learner, ...]
+    here: tuple[Member, ...]
 
 
-def tiles(course: Course, learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
+def tiles(course: Course, learners: Sequence[Member], lesson: str) -> tuple[Tile, ...]:
     """The exercises of one lesson, in its order."""
     result = []
     for exercise in course.exercises[lesson]:
@@ -90,15 +53,7 @@ def tiles(course: Course, learners: Sequence[Learner], lesson: str) -> tuple[Til
     return tuple(result)
 
 
-def lessons_at_work(course: Course, learners: Sequence[Learner]) -> tuple[str, ...]:
+def lessons_at_work(course: Course, learners: Sequence[Member]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; ties: the earlier lesson first."""
     count = Counter(course.lesson_of(learner.here) for learner in learners if learner.here)
     return tuple(sorted(count, key=lambda name: (-count[name], name)))
-
-
-def next_exercise(course: Course, states: Mapping[str, State], last: str) -> str:
-    """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
-    names = course.exercise_names()
-    at = names.index(last) if last in names else 0
-    order = (*names[at:], *names[:at])
-    return next((name for name in order if name not in states or states[name].status != "passed"), "")

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from grader.course.course import Course
 from grader.reports.html import STATUS_STYLES, render
-from grader.room.board import Board, Learner, State, Tile, common_failures, lessons_at_work, tiles
+from grader.room.board import Tile, common_failures, lessons_at_work, tiles
+from grader.room.members import Member, Room, State
 from grader.util.names import labels
 
 MAX_TILES = 8  # exercises that can be read from ten metres
@@ -28,23 +29,24 @@ UNEXPLAINED = {
 URGENCY = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}  # of marks; what is wrong is 1
 
 
-def page(course: Course, board: Board, *, names: bool = False, nonce: str = "") -> str:
+def page(room: Room, address: str, *, names: bool = False, nonce: str = "") -> str:
     """The page that the room's server sends. nonce: by which a browser knows its script, which puts each `content` in place."""
-    return render("room.html", content=content(course, board, names=names), nonce=nonce, names=names) + "\n"
+    return render("room.html", content=content(room, address, names=names), nonce=nonce, names=names) + "\n"
 
 
-def content(course: Course, board: Board, *, names: bool = False) -> str:
-    """What changes on the page."""
-    unique = labels([one.name for one in board.learners])
-    learners = [replace(one, name=name) for name, one in zip(unique, board.learners)]
+def content(room: Room, address: str, *, names: bool = False) -> str:
+    """What changes on the page. address: as learners reach the room's server."""
+    course, unique = room.course, labels([one.name for one in room.learners])
+    learners = [replace(one, name=name) for name, one in zip(unique, room.learners)]
     at_work, idle = lessons_at_work(course, learners), _idle_tiles(learners)
     lessons = _lessons_that_fit(course, at_work, MAX_TILES - len(idle)) or course.lessons()[:1]
     all_tiles = (*(tile for lesson in lessons for tile in tiles(course, learners, lesson)), *idle)
     places = [course.lesson_of(learner.here) for learner in learners if learner.here]
     return render(
         "room_content.html",
-        board=board,
-        prediction=f"Prediction {board.prediction[:2]}.{board.prediction.rpartition('.')[2]}",
+        room=room,
+        address=address,
+        prediction=f"Prediction {room.prediction[:2]}.{room.prediction.rpartition('.')[2]}",
         names=names,
         clock=time.strftime("%H:%M"),
         total=len(learners),
@@ -77,7 +79,7 @@ def _title(course: Course, lesson: str) -> str:
         return lesson
 
 
-def _idle_tiles(learners: Sequence[Learner]) -> list[Tile]:
+def _idle_tiles(learners: Sequence[Member]) -> list[Tile]:
     """Those who are at no exercise, in tiles of no lesson."""
     idle = [learner for learner in learners if not learner.here]
     groups = {

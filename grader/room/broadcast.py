@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 
-from grader.room.board import Board
 from grader.room.board_page import content
 from grader.room.members import Room
 
 REFRESH_S = 0.5  # between two looks at what changed
 HEARTBEAT_S = 15.0  # after which a page hears that the room still stands
-MAX_PAGES = 40  # that learners may look at
-MAX_OWN_PAGES = 10  # the instructor's and the projector's, which no other page takes the place of
+MAX_PAGES = 200  # open at once, a class of them
 
 
 class Broadcast:
-    """address: as learners reach the server, such as 'http://192.168.1.20:8765'. projector: what the projector's page shows to have a
-    place of its own; only the terminal tells it. tell: called with sentences for the terminal."""
+    """address: as learners reach the server, such as 'http://192.168.1.20:8765'. tell: called with sentences for the terminal."""
 
     def __init__(self, room: Room, address: str, tell: Callable[[str], None]) -> None:
         self.room, self.address, self.tell = room, address, tell
         self.key, self.key_with_names = room.journal.key, room.journal.key_with_names
-        self.projector = hashlib.sha256(f"projector {self.key_with_names}".encode()).hexdigest()[:16]
-        self._pages: dict[asyncio.Queue[str], tuple[bool, bool]] = {}  # with names, one's own
+        self._pages: dict[asyncio.Queue[str], bool] = {}  # whether with names
         self._changed = self._unsynced = self._failing = False
-
-    def board(self) -> Board:
-        return self.room.board(self.address)
 
     def changed(self) -> None:
         """To be called whenever something was written to the journal."""
@@ -45,17 +37,14 @@ class Broadcast:
         self._failing = True
 
     @contextlib.contextmanager
-    def subscribe(self, names: bool, own: bool) -> Iterator[asyncio.Queue[str] | None]:
-        """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many.
-
-        own: it is the instructor's or the projector's.
-        """
-        if sum(each == own for _, each in self._pages.values()) >= (MAX_OWN_PAGES if own else MAX_PAGES):
+    def subscribe(self, names: bool) -> Iterator[asyncio.Queue[str] | None]:
+        """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many."""
+        if len(self._pages) >= MAX_PAGES:
             yield None
             return
         page: asyncio.Queue[str] = asyncio.Queue(1)
         page.put_nowait(self._event(names))
-        self._pages[page] = names, own
+        self._pages[page] = names
         try:
             yield page
         finally:
@@ -72,8 +61,8 @@ class Broadcast:
                     await asyncio.to_thread(self.room.journal.sync)
             if self._changed or time.strftime("%H:%M") != minute:
                 minute, shown_at, self._changed = time.strftime("%H:%M"), time.monotonic(), False
-                events = {names: self._event(names) for names in {names for names, _ in self._pages.values()}}
-                for page, (names, _) in self._pages.items():
+                events = {names: self._event(names) for names in {*self._pages.values()}}
+                for page, names in self._pages.items():
                     if page.full():  # a page that reads slowly misses what is no longer so
                         page.get_nowait()
                     page.put_nowait(events[names])
@@ -84,5 +73,5 @@ class Broadcast:
                         page.put_nowait(": the room stands\n\n")
 
     def _event(self, names: bool) -> str:
-        lines = content(self.room.course, self.board(), names=names).splitlines()
+        lines = content(self.room, self.address, names=names).splitlines()
         return "".join(f"data: {line}\n" for line in lines) + "\n"

@@ -25,9 +25,9 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from grader.room import message
 from grader.room.board_page import page
-from grader.room.broadcast import MAX_OWN_PAGES, MAX_PAGES, Broadcast
+from grader.room.broadcast import Broadcast
 from grader.room.message import MessageError
-from grader.room.rate_limits import PAGE, Budgets, RateLimits, sender
+from grader.room.rate_limits import Budgets, RateLimits, sender
 from grader.util.files import json_object
 from grader.util.names import fold_name
 from grader.util.words import join_names, pluralize
@@ -47,7 +47,6 @@ class JsonHandler(RequestHandler):
         self.live: Broadcast = self.settings["live"]
         self.limits: RateLimits = self.settings["limits"]
         self.room, self.tell = self.live.room, self.live.tell
-        self.stream = self.request.connection.stream  # type: ignore[union-attr]
         self.sender, self.wait_s = sender(self.request.remote_ip or ""), 0
 
     def set_default_headers(self) -> None:
@@ -117,11 +116,6 @@ class JsonHandler(RequestHandler):
         self.live.changed()
         return result
 
-    def belongs_to(self, place: int) -> None:
-        """Notes that a member speaks over this connection, from this address."""
-        self.limits.addresses[place] = self.sender
-        self.limits.connections.belongs(self.stream, str(place))
-
 
 class NotFound(JsonHandler):
     def prepare(self) -> None:
@@ -160,7 +154,7 @@ class Join(JsonHandler):
         if not returning:
             self.check_places()
         token = self.record(lambda: self.room.join(name, token if returning else ""))
-        self.belongs_to(self.room.place(token))
+        self.limits.addresses[self.room.place(token)] = self.sender
         self.tell(f"{name} {'is back' if returning else 'joined'}.")
         self.finish({"token": token})
 
@@ -193,7 +187,7 @@ class Events(JsonHandler):
             raise self.refuse(
                 403, "The instructor removed you from the room." if removed else "The room does not know this notebook."
             )
-        self.belongs_to(place)
+        self.limits.addresses[place] = self.sender
         try:
             events = message.read_all(self.room.course, data.get("events"))
         except MessageError as error:
@@ -226,20 +220,17 @@ class KeyHandler(JsonHandler):
 class Page(KeyHandler):
     def get(self, key: str) -> None:
         names, nonce = self.has_names(key), self.set_page_headers()
-        self.finish(page(self.room.course, self.live.board(), names=names, nonce=nonce))
+        self.finish(page(self.room, self.live.address, names=names, nonce=nonce))
 
 
 class Stream(KeyHandler):
     async def get(self, key: str) -> None:
         names = self.has_names(key)
-        projector = self.get_query_argument("projector", "").encode()
-        own = names or hmac.compare_digest(projector, self.live.projector.encode())
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
         self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
-        with self.live.subscribe(names, own) as changes:
+        with self.live.subscribe(names) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
-            self.limits.connections.belongs(self.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
             with contextlib.suppress(StreamClosedError):  # the page was closed
                 while True:
                     self.write(await changes.get())

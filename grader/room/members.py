@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from grader.course.course import Course
-from grader.room.board import Board, Learner, State, next_exercise
 from grader.room.message import Event, new_code, read, to_json
 from grader.util.errors import InputError
 from grader.util.files import json_object, lock_file
@@ -31,19 +30,34 @@ KEYS = ("code", "key", "key_with_names")
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
 
 
+@dataclass(frozen=True)
+class State:
+    """What became of one exercise. mistake: its id, or ''; sentence: the mistake's, or ''."""
+
+    status: str
+    mistake: str = ""
+    sentence: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """What nobody has attempted is not wrong."""
+        return self.status not in ("passed", "not_started", "missing")
+
+
 @dataclass
 class Member:
     """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock.
 
+    here: the exercise that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''.
     left: until they come back; removed: by the instructor, for good. predictions: of each the option that they chose first, and when.
     """
 
-    course: Course
     name: str
-    digest: str
+    digest: str = ""
     states: dict[str, State] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     last: str = ""
+    here: str = ""
     note: str = ""
     note_time: float = 0.0
     left: bool = False
@@ -51,12 +65,8 @@ class Member:
     seen: dict[Event, None] = field(default_factory=dict)
     predictions: dict[str, tuple[str, float]] = field(default_factory=dict)
 
-    @property
-    def here(self) -> str:
-        """The exercise that they are at; '' for none."""
-        return next_exercise(self.course, self.states, self.last) if self.last else ""
-
-    def take(self, event: Event, sentences: Mapping[str, str]) -> None:
+    def take(self, event: Event, course: Course, sentences: Mapping[str, str]) -> None:
+        """sentences: what each mistake is, by its id."""
         self.seen[event] = None
         if len(self.seen) > REMEMBERED:
             del self.seen[next(iter(self.seen))]
@@ -73,8 +83,17 @@ class Member:
             # An id that the course does not know is not shown: it may be anybody's idea of a joke.
             known = (event.mistake, " ".join(explained)) if all(explained) else ()
             self.states[event.exercise] = State(event.status, *known)
+            self.here = next_exercise(course, self.states, self.last)
             if event.status == "passed" and event.at >= self.note_time:
                 self.note = ""
+
+
+def next_exercise(course: Course, states: Mapping[str, State], last: str) -> str:
+    """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
+    names = course.exercise_names()
+    at = names.index(last) if last in names else 0
+    order = (*names[at:], *names[:at])
+    return next((name for name in order if name not in states or states[name].status != "passed"), "")
 
 
 class RoomJournal:
@@ -201,14 +220,23 @@ class Room:
         """The learners who were not removed, by place."""
         return {place: member for place, member in enumerate(self.members) if not member.removed}
 
-    def board(self, address: str = "") -> Board:
-        """The room as its page shows it, without those who have left or were removed."""
-        members = [member for member in self.members if not (member.left or member.removed)]
-        learners = (Learner(one.name, dict(one.states), one.here, one.note) for one in members)
-        chosen = [(when, name) for one in members for name, (_, when) in one.predictions.items()]
-        latest = max(chosen)[1] if chosen else ""
-        options = Counter(one.predictions[latest][0] for one in members if latest in one.predictions)
-        return Board(tuple(learners), address, self.code, prediction=latest, options=tuple(sorted(options.items())))
+    @property
+    def learners(self) -> list[Member]:
+        """Those whom the page shows: who has not left and was not removed."""
+        return [member for member in self.members if not (member.left or member.removed)]
+
+    @property
+    def prediction(self) -> str:
+        """The one that somebody answered last, '' for none."""
+        chosen = ((when, name) for one in self.learners for name, (_, when) in one.predictions.items())
+        return max(chosen, default=(0.0, ""))[1]
+
+    @property
+    def options(self) -> list[tuple[str, int]]:
+        """How many chose each option of that prediction."""
+        latest = self.prediction
+        count = Counter(one.predictions[latest][0] for one in self.learners if latest in one.predictions)
+        return sorted(count.items())
 
     def _write(self, line: dict[str, Any]) -> None:
         self.journal.add(line)
@@ -223,12 +251,12 @@ class Room:
             self.members[number].removed = True
         elif "name" in line:
             if number == len(self.members):
-                self.members.append(Member(self.course, str(line["name"]), str(line["digest"])))
+                self.members.append(Member(str(line["name"]), str(line["digest"])))
             member = self.members[number]
             member.name, member.left = str(line["name"]), False
         else:
             event = read(self.course, {key: value for key, value in line.items() if key not in ("learner", "got")})
-            self.members[number].take(event, self._sentences)
+            self.members[number].take(event, self.course, self._sentences)
 
 
 def _digest(token: str) -> str:

@@ -1,27 +1,13 @@
-"""What one sender may do to a room, so that a flood costs nobody but its sender: budgets that fill up again, and connections.
-
-A new connection is always taken. Where there is no room for it, another one goes: the longest silent one of the address that has most
-connections beyond those that its members need, so that a hub with a whole class behind it is no flood. An open page goes last. A
-notebook whose connection was closed opens another one for its next message.
-"""
+"""What one sender may do to a room, so that a flood costs nobody but its sender: budgets that fill up again."""
 
 from __future__ import annotations
 
 import ipaddress
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from tornado.httpserver import HTTPServer
+from collections.abc import Callable
 
 MAX_KEYS = 10_000  # budgets at once; the one that was used longest ago goes first
-MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
-MEMBER_CONNECTIONS = 2  # that a member may have open
-FRESH_S = 1.0  # in which a request is on its way, so that older connections go first
-PAGE = "page"  # in a member's place
 
 
 def sender(address: str) -> str:
@@ -63,8 +49,7 @@ class RateLimits:
     """What requests are held against.
 
     wrong_codes, joining: by address, which may be a hub's with all the learners; wrong_codes_of_name: by address and name; events: by
-    learner. addresses: from where each place of the room was used last; connections: the open ones. announced: what the terminal was
-    told already.
+    learner. addresses: from where each place of the room was used last. announced: what the terminal was told already.
 
     A code can be guessed, if slowly: a class that mistypes it is let in, and who guesses under invented names has 400 tries of two
     million before it is slow. Tokens and the pages' keys are too long for that and need no budget, so that one who
@@ -77,87 +62,4 @@ class RateLimits:
         self.joining = Budgets(300, 5, "Too many learners joined at once")
         self.events = Budgets(60, 6, "These are more messages than checks could cause")
         self.addresses: dict[int, str] = {}
-        self.connections = Connections(self.addresses)
         self.announced: set[str] = set()
-
-
-@dataclass
-class _Connection:
-    """at: when it was opened, or somebody of the room spoke over it last."""
-
-    sender: str
-    at: float
-    member: str = ""
-
-
-class Connections:
-    """The open connections, the longest silent first. addresses: of the room's members."""
-
-    def __init__(self, addresses: Mapping[int, str]) -> None:
-        self._max = min(MAX_CONNECTIONS, max_descriptors() - 60)
-        self._addresses = addresses
-        self._open: dict[Any, _Connection] = {}
-
-    def add(self, stream: Any, address: str) -> None:
-        if len(self._open) >= self._max:
-            self._close(self._victim())
-        self._open[stream] = _Connection(sender(address), time.monotonic())
-
-    def forget(self, stream: Any) -> None:
-        self._open.pop(stream, None)
-
-    def belongs(self, stream: Any, member: str, most: int = MEMBER_CONNECTIONS) -> None:
-        """Notes that a member, or a page of the room, speaks over a connection; of more than `most`, one goes."""
-        mine = self._open.pop(stream, None)
-        if mine is None:
-            return
-        self._open[stream], mine.member, mine.at = mine, member, time.monotonic()
-        theirs = [each for each, connection in self._open.items() if connection.member == member]
-        if len(theirs) > most:
-            self._close(theirs[0])
-
-    def _victim(self) -> Any:
-        count = Counter(each.sender for each in self._open.values())
-        members = Counter(self._addresses.values())
-        excess = {address: max(count[address] - MEMBER_CONNECTIONS * members[address], 0) for address in count}
-        fresh = time.monotonic() - FRESH_S
-
-        def rank(stream: Any) -> tuple[bool, bool, int, int]:
-            one = self._open[stream]
-            return one.member != PAGE, one.at < fresh, excess[one.sender], count[one.sender]
-
-        return max(self._open, key=rank)
-
-    def _close(self, stream: Any) -> None:
-        self.forget(stream)
-        stream.close()
-
-
-class LimitedServer(HTTPServer):
-    """One that tells its Connections of each that opens and ends."""
-
-    connections: Connections
-
-    def handle_stream(self, stream: Any, address: Any) -> None:
-        self.connections.add(stream, str(address[0]))
-        super().handle_stream(stream, address)
-
-    def on_close(self, server_conn: Any) -> None:
-        super().on_close(server_conn)
-        self.connections.forget(server_conn.stream)
-
-
-def max_descriptors() -> int:
-    """How many files and connections this process may have open, after it asked for enough."""
-    try:
-        import resource
-    except ImportError:  # Windows counts otherwise
-        return 10_000
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        except (ValueError, OSError):
-            return soft
-    return most

@@ -13,7 +13,9 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from grader.course.course import Course
@@ -21,13 +23,14 @@ from grader.room import PORT
 from grader.room.broadcast import Broadcast
 from grader.room.handlers import application
 from grader.room.members import Room, RoomJournal
-from grader.room.rate_limits import LimitedServer, RateLimits
+from grader.room.rate_limits import RateLimits
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import pluralize
 
 MAX_BODY = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 MAX_HEAD = 8_192
 HEAD_S = 5.0  # that a connection may take to send a request's head, the next one's too
+MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
 
 
 def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
@@ -46,19 +49,46 @@ def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str]
         asyncio.run(_serve(Broadcast(room, address or f"http://{_reachable(host)}:{port}", tell), sockets))
 
 
-def create_server(live: Broadcast) -> LimitedServer:
+class RoomServer(HTTPServer):
+    """One that closes at once what connects while it has all connections that it can have: without a descriptor, nothing is accepted."""
+
+    most: int
+
+    def handle_stream(self, stream: Any, address: Any) -> None:
+        if len(self._connections) < self.most:
+            super().handle_stream(stream, address)
+        else:
+            stream.close()
+
+
+def create_server(live: Broadcast) -> RoomServer:
     """A server that does not listen yet."""
     logging.getLogger("tornado").setLevel(logging.CRITICAL)  # what is no request is not to flood the terminal
-    limits = RateLimits()
-    server = LimitedServer(
-        application(live, limits),
+    server = RoomServer(
+        application(live, RateLimits()),
         max_body_size=MAX_BODY,
         max_header_size=MAX_HEAD,
         idle_connection_timeout=HEAD_S,
         body_timeout=10.0,
     )
-    server.connections = limits.connections
+    server.most = min(MAX_CONNECTIONS, max_descriptors() - 60)
     return server
+
+
+def max_descriptors() -> int:
+    """How many files and connections this process may have open, after it asked for enough."""
+    try:
+        import resource
+    except ImportError:  # Windows counts otherwise
+        return 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        except (ValueError, OSError):
+            return soft
+    return most
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -112,7 +142,7 @@ async def _serve(live: Broadcast, sockets: list[socket.socket]) -> None:
 
 
 def _welcome(live: Broadcast) -> Iterator[str]:
-    journal, learners = live.room.journal, len(live.board().learners)
+    journal, learners = live.room.journal, len(live.room.learners)
     if learners:
         yield f"The room in {journal.path} continues, with {pluralize(learners, 'learner')}."
     if journal.dropped:
@@ -123,7 +153,7 @@ def _welcome(live: Broadcast) -> Iterator[str]:
         "    from grader import join, leave, stuck, fine",
         f'    join("{live.address}", "{live.room.code}", "ada")',
         "",
-        f"For the projector, without names:  {live.address}/room/{live.key}?projector={live.projector}",
+        f"For the projector, without names:  {live.address}/room/{live.key}",
         f"For you, with names:               {live.address}/room/{live.key_with_names}",
         f"All messages are kept in {journal.path}. Ctrl-C closes the room.",
         "",

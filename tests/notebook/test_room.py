@@ -65,7 +65,7 @@ def checked(source: str, name: str = "nearest"):
 
 
 def states(room: Running) -> dict[str, str]:
-    return {name: state.status for learner in room.room.board().learners for name, state in learner.states.items()}
+    return {name: state.status for learner in room.room.learners for name, state in learner.states.items()}
 
 
 def said(shown) -> str:
@@ -86,11 +86,11 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     assert checked(RIGHT)
     until(lambda: states(room) == {"nearest": "passed"})
     assert "Your words were not sent" in str(stuck(SENTINEL))
-    until(lambda: room.room.board().learners[0].note == "stuck")
+    until(lambda: room.room.learners[0].note == "stuck")
     fine()
-    until(lambda: room.room.board().learners[0].note == "fine")
+    until(lambda: room.room.learners[0].note == "fine")
     leave()
-    assert not room.room.board().learners
+    assert not room.room.learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
     assert (
         b'"nearest"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
@@ -311,7 +311,7 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
             "failed",
             "failed",
         ]
-        assert again.room.board().learners[0].states["nearest"].status == "failed"
+        assert again.room.learners[0].states["nearest"].status == "failed"
 
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
@@ -462,7 +462,7 @@ def test_sending_touches_no_random_state_and_no_output(room, capsys):
     random.seed(1), np.random.seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist()
     stuck()
-    until(lambda: room.room.board().learners[0].note == "stuck")
+    until(lambda: room.room.learners[0].note == "stuck")
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
     assert capsys.readouterr().err == ""
 

@@ -1,4 +1,4 @@
-"""What one sender does to a room, the others do not notice: silent connections, slow ones, places taken, pages kept open."""
+"""What one sender does to a room costs the others nothing of theirs: silent connections, slow ones, places taken."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import contextlib
 import http.client
 import json
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.room.running import Running, running, until
+from grader.notebook.event_sender import Sender
+from grader.room.message import Event
+from tests.room.running import SAID, Running, running, until
+from tests.room.test_server import Stream
 
 EVENT = {"at": 1.0, "exercise": "shares", "status": "failed", "mistake": "MX7"}
 ROOM_FOR = 40  # connections
@@ -38,39 +40,30 @@ def silent(room: Running, sender: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", room.port), 5, source_address=(sender, 0))
 
 
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """A room with few connections, and patience for silent ones."""
-    monkeypatch.setattr("grader.room.server.HEAD_S", 60.0)
+def test_who_holds_all_connections_keeps_newcomers_out_while_it_lasts_and_nothing_is_lost(tmp_path, monkeypatch, capfd):
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (ROOM_FOR + 60, ROOM_FOR + 60))
-    with running(tmp_path / "room.jsonl") as made:
-        yield made
-
-
-def test_silent_connections_of_several_addresses_keep_nobody_out(small):
-    status, joined = joins(small, "127.0.0.5", "ada")
-    inside = http.client.HTTPConnection("127.0.0.1", small.port, timeout=5, source_address=("127.0.0.5", 0))
-    assert answer(inside, "/events", token=joined["token"], events=[EVENT]) == (200, {"taken": 1})
-    kept = inside.sock
-    held = [silent(small, sender) for _ in range(ROOM_FOR) for sender in ("127.0.0.2", "127.0.0.3")]
-    with ThreadPoolExecutor(8) as pool:  # a class behind one address
-        answers = list(pool.map(lambda number: joins(small, "127.0.0.4", f"learner {number}")[0], range(300)))
-    assert answers == [200] * 300
-    assert answer(inside, "/events", token=joined["token"], events=[{**EVENT, "at": 2.0}])[0] == 200
-    assert inside.sock is kept  # who is in keeps the connection
-    for each in (*held, inside):
-        each.close()
-
-
-def test_one_member_keeps_no_more_connections_than_two(small):
-    token = joins(small, "127.0.0.2")[1]["token"]
-    mine = [http.client.HTTPConnection("127.0.0.1", small.port, timeout=5) for _ in range(5)]
-    assert [answer(each, "/events", token=token, events=[EVENT])[0] for each in mine] == [200] * 5
-    until(lambda: [_ended(each.sock) for each in mine] == [True, True, True, False, False])
-    for each in mine:
-        each.close()
+    monkeypatch.setattr("grader.room.server.HEAD_S", 2.0)
+    with running(tmp_path / "room.jsonl") as room:
+        sender = Sender(room.address, room.joined("ada"))
+        with Stream(room) as page:
+            page.next()
+            held = [silent(room, "127.0.0.2") for _ in range(2 * ROOM_FOR)]
+            until(lambda: len(room.server._connections) == ROOM_FOR)
+            sender.put(Event(1.0, "shares", "failed", "MX7"))
+            until(lambda: sender.failing)
+            with pytest.raises(OSError):
+                joins(room, "127.0.0.3")
+            assert len(room.server._connections) == ROOM_FOR and not room.room.members[0].states
+            until(lambda: all(map(_ended, held)))  # the silent ones have had their time
+            assert until(lambda: sender.drain(1)) and room.room.members[0].states["shares"].status == "failed"
+            until(lambda: SAID["MX7"] in page.next())  # what was open stays so
+        assert joins(room, "127.0.0.3")[0] == 200
+        sender.close()
+        for each in held:
+            each.close()
+    assert not any(capfd.readouterr()) and room.told == ["ada joined.", "x joined."]
 
 
 def _ended(connection: socket.socket) -> bool:
@@ -111,7 +104,7 @@ def test_one_holder_of_the_code_leaves_places_for_others(tmp_path, monkeypatch):
         assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0, 1, 2, 3, 4, 4]) == (200, {"removed": 5})
         assert joins(room, "127.0.0.2", "fake again", token=taken[0][1]["token"])[0] == 200  # the code is what lets in
         assert joins(room, "127.0.0.3", "grace")[0] == 200
-        assert [learner.name for learner in room.room.board().learners] == [
+        assert [learner.name for learner in room.room.learners] == [
             *(f"learner {number}" for number in range(7)),
             "fake again",
             "grace",
@@ -149,7 +142,7 @@ def test_only_the_page_with_names_removes_and_a_restart_keeps_it(tmp_path):
         assert (status, said) == (
             403,
             {"error": "The instructor removed you from the room."},
-        ) and not room.room.board().learners
+        ) and not room.room.learners
         assert room.post("/join", code=old, name="ada", token=token)[0] == 403
         assert room.post("/join", code=room.room.code, name="ada", token=token)[0] == 200
-        assert room.room.board().code == room.room.code
+        assert room.room.code == room.room.code

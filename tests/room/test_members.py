@@ -9,8 +9,7 @@ import stat
 import pytest
 
 from grader.course.course import open_course
-from grader.room.board import Board, State
-from grader.room.members import REMEMBERED, Room, RoomJournal
+from grader.room.members import REMEMBERED, Room, RoomJournal, State
 from grader.room.message import Event
 from grader.util.errors import InputError
 from tests.mixing_course import COURSE
@@ -44,12 +43,12 @@ def test_a_restart_opens_the_same_room(opened):
     ada, grace = room.join("ada"), room.join("grace")
     room.take(room.place(ada), [at(1, mistake="MX7"), at(2, SECOND, "error"), Event(3, note="stuck")])
     room.take(room.place(grace), [at(1, status="passed"), Event(2, note="left")])
-    before = room.board()
-    (learner,) = before.learners
+    before = room.learners
+    (learner,) = before
     assert learner.name == "ada" and learner.here == SECOND and learner.note == "stuck"
     assert learner.states == {FIRST: State("failed", "MX7", SAID["MX7"]), SECOND: State("error")}
     again = opened()
-    assert again.board() == before and again.place(ada) == 0 and again.place(grace) == 1
+    assert again.learners == before and again.code == room.code and again.place(ada) == 0 and again.place(grace) == 1
 
 
 def test_a_second_copy_of_an_event_counts_once(opened, tmp_path):
@@ -75,7 +74,7 @@ def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
     place = room.place(room.join("ada"))
     room.take(place, [at(5, status="passed")])
     room.take(place, [at(4, status="failed"), at(3, SECOND, "error")])
-    (learner,) = room.board().learners
+    (learner,) = room.learners
     assert learner.states[FIRST].status == "passed" and learner.here == SECOND
 
 
@@ -90,7 +89,7 @@ def test_only_mistakes_of_the_course_are_shown(opened):
         (5, "", ("", "")),
     ):
         room.take(place, [at(time_s, mistake=id)])
-        state = room.board().learners[0].states[FIRST]
+        state = room.learners[0].states[FIRST]
         assert (state.mistake, state.sentence) == shown
 
 
@@ -98,22 +97,22 @@ def test_a_pass_takes_stuck_back_and_a_failure_does_not(opened):
     room = opened()
     place = room.place(room.join("ada"))
     room.take(place, [Event(1, note="stuck"), at(2)])
-    assert room.board().learners[0].note == "stuck"
+    assert room.learners[0].note == "stuck"
     room.take(place, [at(3, status="passed")])
-    assert room.board().learners[0].note == ""
+    assert room.learners[0].note == ""
     room.take(place, [Event(4, note="stuck"), Event(5, note="fine")])
-    assert room.board().learners[0].note == "fine"
+    assert room.learners[0].note == "fine"
 
 
 def test_who_comes_back_has_their_place_and_a_namesake_another(opened):
     room = opened()
     token = room.join("ada")
     room.take(room.place(token), [at(1, status="passed"), Event(2, note="left")])
-    assert room.board().learners == ()
+    assert room.learners == []
     assert room.join("ada l.", token) == token
-    assert [learner.name for learner in room.board().learners] == ["ada l."] and room.board().learners[0].states
+    assert [learner.name for learner in room.learners] == ["ada l."] and room.learners[0].states
     room.join("ada l.")
-    assert len(room.board().learners) == 2
+    assert len(room.learners) == 2
 
 
 @pytest.mark.parametrize("token", ["", "0", "0.", "0.wrong", "7.x", "-1.x", "x", "²", "9" * 30 + ".x", "0.\ud800"])
@@ -134,7 +133,7 @@ def test_what_a_kill_tore_off_is_left_out_and_the_rest_stays(opened, tmp_path):
     path.write_bytes(path.read_bytes()[:-7])
     again = opened()
     assert again.take(place, [at(1), at(2)]) == [at(2)]
-    assert path.read_bytes().endswith(b"}\n") and len(opened().board().learners) == 1
+    assert path.read_bytes().endswith(b"}\n") and len(opened().learners) == 1
 
 
 def test_a_first_line_that_was_torn_begins_anew(tmp_path):
@@ -158,7 +157,7 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
     ):
         path.write_bytes(path.read_bytes() + harm)
     room = opened()
-    assert len(room.board().learners) == 1 and room.journal.dropped == 6
+    assert len(room.learners) == 1 and room.journal.dropped == 6
 
 
 @pytest.mark.parametrize(
@@ -203,19 +202,17 @@ def test_what_cannot_be_written_did_not_happen(opened, monkeypatch):
     with pytest.raises(OSError, match="space"):
         room.take(place, [at(1)])
     monkeypatch.undo()
-    assert (
-        room.board() == Board((room.board().learners[0],), code=room.board().code)
-        and not room.board().learners[0].states
-    )
+    assert len(room.learners) == 1 and not room.learners[0].states
     assert room.take(place, [at(1)]) == [at(1)] and opened().take(place, [at(1)]) == []
 
 
 def test_predictions_are_counted_by_option_after_a_restart_too(opened):
     room = opened()
+    assert room.prediction == "" and room.options == []
     for name, options in {"ada": "AB", "bob": "B", "cyd": "B", "dan": "C"}.items():
         place = room.place(room.join(name))
         room.take(place, [Event(5 + at, prediction="01_mixing.1", option=one) for at, one in enumerate(options)])
         if name == "dan":
             room.remove([place])
-    assert opened().board().options == room.board().options == (("A", 1), ("B", 2))
-    assert Board(()).prediction == "" and room.board().prediction == "01_mixing.1"
+    assert opened().options == room.options == [("A", 1), ("B", 2)]
+    assert room.prediction == "01_mixing.1"

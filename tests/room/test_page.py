@@ -8,12 +8,17 @@ import pytest
 
 from grader.course.course import open_course
 from grader.reports.text import STATUS_WORDS
-from grader.room.board import Board, Learner, State, common_failures, lessons_at_work, next_exercise, tiles
+from grader.room.board import common_failures, lessons_at_work, tiles
 from grader.room.board_page import UNEXPLAINED, content, page
+from grader.room.members import Member, State, next_exercise
 from tests.mixing_course import COURSE
-from tests.room.samples import JOINING, LESSON, NAMES, room_of, still, thirty
+from tests.room.samples import ADDRESS, LESSON, NAMES, room_of, room_with, still, thirty
 
 FIRST, SECOND, *_ = COURSE.exercises[LESSON]
+
+
+def at(name: str, states: dict[str, State] | None = None, here: str = "", note: str = "") -> Member:
+    return Member(name, states=states or {}, here=here, note=note)
 
 
 # --- what is counted ---------------------------------------------------------------------------
@@ -21,10 +26,10 @@ FIRST, SECOND, *_ = COURSE.exercises[LESSON]
 
 def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
     learners = [
-        Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "MX4")}, SECOND),
-        Learner("grace", {FIRST: State("error")}, FIRST),
-        Learner("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
-        Learner("mary"),
+        at("ada", {FIRST: State("passed"), SECOND: State("failed", "MX4")}, SECOND),
+        at("grace", {FIRST: State("error")}, FIRST),
+        at("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
+        at("mary"),
     ]
     first, second, *_ = tiles(open_course(), learners, LESSON)
     assert (first.passed, first.wrong, first.open) == (1, 1, 2)
@@ -34,10 +39,8 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
 
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
-    learners = [
-        Learner(name, {FIRST: State("failed", "MX1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
-    ]
-    learners.append(Learner("mary", {FIRST: State("failed", "MX1", "Said."), SECOND: State("passed")}))
+    learners = [at(name, {FIRST: State("failed", "MX1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")]
+    learners.append(at("mary", {FIRST: State("failed", "MX1", "Said."), SECOND: State("passed")}))
     assert [(one.exercise, one.state, len(one.learners)) for one in common_failures(learners)] == [
         (FIRST, State("failed", "MX1", "Said."), 3),
         (SECOND, State("error"), 2),
@@ -56,14 +59,14 @@ def test_a_learner_is_at_what_they_checked_last_until_it_passes():
 
 
 def test_without_names_the_page_has_none():
-    made = page(open_course(), thirty())
+    made = page(thirty(), ADDRESS)
     assert not [name for name in NAMES if len(name) > 4 and name in made]
     assert "<b>30</b> learners" in made and "<b>2</b> stuck" in made and "shares" in made and "01 · Mixing" in made
     assert made.count('<li class="stuck bare">') == 2
 
 
 def test_with_names_everybody_is_in_one_place():
-    made = page(open_course(), thirty(), names=True)
+    made = page(thirty(), ADDRESS, names=True)
     shown = re.findall(r'class="name">([^<]+)<', made)
     counted = sum(map(int, re.findall(r"<b>(\d+)</b>(?: here|</h2>)", made)))
     elsewhere = sum(map(int, re.findall(r"Elsewhere: .*?\((\d+)\)", made)))
@@ -71,26 +74,22 @@ def test_with_names_everybody_is_in_one_place():
 
 
 def test_learners_of_one_name_are_told_apart():
-    made = page(
-        open_course(),
-        Board((Learner("ada", {FIRST: State("error")}, FIRST), Learner("Ada", {FIRST: State("error")}, FIRST))),
-        names=True,
-    )
+    learners = [at(name, {FIRST: State("error")}, FIRST) for name in ("ada", "Ada")]
+    made = page(room_with(learners), ADDRESS, names=True)
     assert sorted(re.findall(r'class="name">([^<]+)<', made)) == ["Ada (2)", "ada"] or "ada (1)" in made
 
 
 def test_what_a_learner_wrote_is_escaped():
     evil = '<script>alert("x")</script><img src=x onerror=1>'
-    learner = Learner(evil, {FIRST: State("failed", "MX1", evil)}, FIRST)
-    made = content(open_course(), Board((learner,), evil, evil), names=True)
+    learner = at(evil, {FIRST: State("failed", "MX1", evil)}, FIRST)
+    made = content(room_with([learner], evil), evil, names=True)
     assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
 
 
 def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
     secret = "ZeroDivisionError: the password of ada"
-    assert secret not in page(
-        open_course(), Board((Learner("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True
-    )
+    room = room_with([at("x", {FIRST: State("error", "", secret)}, FIRST)])
+    assert secret not in page(room, ADDRESS, names=True)
 
 
 def test_every_status_has_a_sentence():
@@ -98,13 +97,13 @@ def test_every_status_has_a_sentence():
 
 
 def test_nothing_comes_from_elsewhere():
-    made = still(thirty(), names=True).replace(JOINING[0], "")
+    made = still(thirty(), names=True).replace(ADDRESS, "")
     assert not re.findall(r"""(?:src|href)=["'](?!data:)|url\(|@import|https?://""", made)
 
 
 @pytest.mark.parametrize("lesson", COURSE.lessons())
 def test_every_lesson_has_a_page(lesson):
-    assert all(f"<h2>{name}</h2>" in page(open_course(), thirty(lesson)) for name in open_course().exercises[lesson])
+    assert all(f"<h2>{name}</h2>" in page(thirty(lesson), ADDRESS) for name in open_course().exercises[lesson])
 
 
 # A line of marks is seen whole or not at all; a list is as high as its tile has room for.
@@ -129,8 +128,8 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
         "thirty": thirty(),
         "sixty, some with long names": room_of(60),
         "a lecture": room_of(90),
-        "nobody": Board(()),
-        "at the start": Board(tuple(map(Learner, NAMES)), *JOINING),
+        "nobody": room_with(()),
+        "at the start": room_with(map(Member, NAMES)),
     }
     full = "[...document.querySelectorAll('article, header, .head')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
     with sync_playwright() as driver:
@@ -139,9 +138,9 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
             tab = browser.new_page(viewport=dict(zip(("width", "height"), size)), color_scheme=scheme)
             tab.on("console", lambda said: logged.append(said.text))
             tab.on("request", lambda request: asked.add(request.url.partition(":")[0]))
-            for name, board in rooms.items():
+            for name, room in rooms.items():
                 for names in (False, True):
-                    (tmp_path / "room.html").write_text(still(board, names), encoding="utf-8")
+                    (tmp_path / "room.html").write_text(still(room, names), encoding="utf-8")
                     tab.goto((tmp_path / "room.html").as_uri())
                     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight"), (name, names, size)
                     assert tab.evaluate(full) == 0, (name, names, size)

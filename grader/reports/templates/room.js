@@ -1,10 +1,7 @@
 "use strict";
 const room = document.getElementById("room"), lost = document.getElementById("lost");
-// The projector's own place is not left in the address bar, where everybody could read it.
-const projector = new URLSearchParams(location.search).get("projector") || sessionStorage.getItem("projector");
-if (projector) { sessionStorage.setItem("projector", projector); history.replaceState(null, "", location.pathname); }
 function listen() {
-  const source = new EventSource(location.pathname + "/live" + (projector ? "?projector=" + encodeURIComponent(projector) : ""));
+  const source = new EventSource(location.pathname + "/live");
   source.onmessage = (event) => { room.innerHTML = event.data; lost.hidden = true; };
   source.onerror = () => {  // a browser tries again by itself only for some of the ways in which it can fail
     lost.hidden = false;
