@@ -24,16 +24,16 @@ from grader.util.files import json_object
 TIMEOUT_S = 3.0
 MAX_ANSWER = 65_536  # bytes of an answer that are read
 MAX_WAITING = 200  # events; where more wait, the oldest go
-PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # between tries, the last one from then on
+PAUSE_S = 1.0  # before what was not taken is sent again; well below AT_EXIT_S, so that a last try fits into that
 AT_EXIT_S = 2.0  # that a process which ends waits for what is still to be sent
 
 
 class RoomError(Exception):
     """What answers is no room, or refuses. status: as HTTP counts it, 0 for no HTTP at all; the text is the room's sentence, or ''."""
 
-    def __init__(self, status: int, sentence: str = "", wait_s: float = 0.0) -> None:
+    def __init__(self, status: int, sentence: str = "") -> None:
         super().__init__(sentence)
-        self.status, self.sentence, self.wait_s = status, sentence, wait_s
+        self.status, self.sentence = status, sentence
 
 
 def post(address: str, path: str, data: dict[str, Any], timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
@@ -45,7 +45,6 @@ def post(address: str, path: str, data: dict[str, Any], timeout_s: float = TIMEO
         body = json.dumps({"format": FORMAT, **data})
         connection.request("POST", url.path + path, body, {"Content-Type": "application/json", "Connection": "close"})
         response = connection.getresponse()
-        wait_s = response.headers["Retry-After"] or ""
         answer = json_object(response.read(MAX_ANSWER))
     except OSError:
         raise
@@ -54,8 +53,7 @@ def post(address: str, path: str, data: dict[str, Any], timeout_s: float = TIMEO
     finally:
         connection.close()
     if response.status != 200 or answer is None:
-        sentence = str(answer.get("error") or "") if answer else ""
-        raise RoomError(response.status, sentence, float(wait_s) if wait_s.isdecimal() else 0.0)
+        raise RoomError(response.status, str(answer.get("error") or "") if answer else "")
     return answer
 
 
@@ -71,7 +69,6 @@ class Sender:
         self._waiting: deque[Event] = deque(maxlen=MAX_WAITING)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._hurry = False
         self.closed = False
         self.failing, self.refused = False, ""
 
@@ -87,10 +84,9 @@ class Sender:
                 atexit.register(self.drain, AT_EXIT_S)
 
     def drain(self, within_s: float) -> bool:
-        """Tries at once and waits until all is sent; gives up where the room does not answer. Returns: whether all is."""
+        """Waits until all is sent; gives up where the room does not answer once more. Returns: whether all is."""
         with self._changed:
-            self._hurry, self.failing = True, False
-            self._changed.notify_all()
+            self.failing = False
             self._changed.wait_for(lambda: not self._waiting or self.failing or self.closed, within_s)
             return not self._waiting
 
@@ -102,45 +98,37 @@ class Sender:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        pauses = iter(PAUSES_S)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self.closed)
                 if self.closed:
                     return
                 events = list(itertools.islice(self._waiting, MAX_EVENTS))
-                self._hurry = False
-            pause_s = self._send(events)
+            status = self._send(events)
             with self._changed:
-                self.failing = pause_s is None
-                if pause_s is None:
-                    pause_s = next(pauses, PAUSES_S[-1])
-                else:
-                    pauses = iter(PAUSES_S)
+                self.failing = status == 0
+                for event in events if status == 200 else ():
+                    if self._waiting and self._waiting[0] is event:  # where too many waited, it may have gone already
+                        self._waiting.popleft()
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self.closed or self._hurry, pause_s)
+                if status != 200:
+                    self._changed.wait_for(lambda: self.closed, PAUSE_S)
 
-    def _send(self, events: list[Event]) -> float | None:
-        """One message. Returns: seconds to wait before the next, None where the room did not answer."""
+    def _send(self, events: list[Event]) -> int:
+        """One message. Returns: 200 where that is done with, 429 where the room takes it later, 0 where no room answers."""
         try:
-            if not self._is_member():
+            if self._is_member():
+                post(self.address, "/events", {"token": self.token, "events": [to_json(event) for event in events]})
+            else:
                 self.close()
-                return 0.0
-            post(self.address, "/events", {"token": self.token, "events": [to_json(event) for event in events]})
         except RoomError as error:
-            if error.status == 429:
-                return max(error.wait_s, 1.0)
             if error.status not in (400, 403, 413):
-                return None
+                return error.status if error.status == 429 else 0  # a page that answers 200 is no room
             self.refused = error.sentence or "it answers in another language"
             self.close()
         except Exception:  # no network; or a cell has put something else in the place of a module
-            return None
-        with self._changed:
-            for event in events:
-                if self._waiting and self._waiting[0] is event:  # where too many waited, it may have gone already
-                    self._waiting.popleft()
-        return 0.0
+            return 0
+        return 200
 
 
 def now() -> float:

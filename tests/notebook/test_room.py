@@ -35,7 +35,7 @@ WRONG = RIGHT.replace("argmax", "argmin")
 def nothing_kept(monkeypatch):
     monkeypatch.setattr(verdicts, "verdicts", {})
     monkeypatch.setattr(rooms, "_state", rooms._RoomState())
-    monkeypatch.setattr(event_sender, "PAUSES_S", (0.05,))
+    monkeypatch.setattr(event_sender, "PAUSE_S", 0.05)
     yield
     rooms._state.sender.close()
 
@@ -331,17 +331,48 @@ def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     assert len(room.room.members[0].seen) == 1
 
 
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oops", "503 Later"])
+def test_what_is_not_taken_waits_whatever_answers(status):
+    """As behind a network's page that asks for a password."""
+    other = Other(answer(status, b"<html>a page</html>"))
+    sender = Sender(other.address, "0.x")
+    sender.put(Event(1.0, note="stuck"))
+    until(lambda: sender.failing)
+    assert not sender.drain(0.3) and len(sender._waiting) == 1 and not sender.refused
+    sender.close()
+    other.socket.close()
+
+
+def test_a_room_that_takes_it_later_does_not_fail():
+    other = Other(answer("429 Too Many Requests", b'{"error": "wait"}'))
+    sender = Sender(other.address, "0.x")
+    sender.put(Event(1.0, note="stuck"))
+    assert not sender.drain(0.5) and len(sender._waiting) == 1 and not sender.failing
+    sender.close()
+    other.socket.close()
+
+
+def test_what_is_closed_sends_nothing_more(room, sent):
+    sender = Sender(room.address, room.joined("ada"))
+    sender.put(Event(1.0, note="stuck"))
+    assert sender.drain(5)
+    del sent[:]
+    sender.close()
+    until(lambda: not sender._thread.is_alive())
+    assert not sent
+
+
 def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room, monkeypatch):
     join(room.address, room.room.code, "ada")
     checked(WRONG)
     until(lambda: states(room))
     room._loop.call_soon_threadsafe(lambda: [one.stream.close() for one in list(room.server._connections)])
     until(lambda: not room.server._connections)
-    pauses, send = [], Sender._send
-    monkeypatch.setattr(Sender, "_send", lambda self, events: pauses.append(send(self, events)) or pauses[-1])
+    statuses, send = [], Sender._send
+    monkeypatch.setattr(Sender, "_send", lambda self, events: statuses.append(send(self, events)) or statuses[-1])
     checked(RIGHT)
-    until(lambda: states(room) == {"nearest": "passed"} and pauses)
-    assert pauses == [0.0]
+    until(lambda: states(room) == {"nearest": "passed"} and statuses)
+    assert statuses == [200]
 
 
 def test_joining_again_keeps_what_waits(room):
