@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from tornado.httpserver import HTTPServer
@@ -30,10 +29,8 @@ from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
-from grader.room.handlers import JsonHandler
-from grader.room.rate_limits import RateLimits
-from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
+from grader.util.web import MAX_BODY, JsonHandler, bind
 
 PLAIN = ("passed", "not_started", "missing")  # nothing of it needs a look
 AGAIN = "Only what changed, or could not be graded, is judged again for it."
@@ -125,8 +122,8 @@ def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:
     """Until Ctrl-C. port: 0 for a free one. Raises: InputError where it is taken."""
     (socket,) = bind("127.0.0.1", port)
     origin, key = f"http://127.0.0.1:{socket.getsockname()[1]}", secrets.token_urlsafe(18)
-    settings: dict[str, Any] = {"marking": marking, "origin": origin, "key": key, "log_function": lambda _: None}
-    settings |= {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits()}
+    settings: dict[str, Any] = {"marking": marking, "origin": origin, "key": key, "tell": tell}
+    settings["log_function"] = lambda _: None
 
     async def answer() -> None:
         application = Application([("/([^/]*)/([0-9]{0,6})", Pages)], **settings)

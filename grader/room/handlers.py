@@ -1,4 +1,4 @@
-"""What a room's server answers. What is refused comes back with a status and {"error": SENTENCE}.
+"""What a room's server answers.
 
     POST /join                  {"format": 1, "code": …, "name": …}          → {"token": …}
     POST /events                {"format": 1, "token": …, "events": […]}     → {"taken": 2}
@@ -16,95 +16,47 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 from tornado.iostream import StreamClosedError
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import Application
 
 from grader.room import message
 from grader.room.board_page import page
 from grader.room.broadcast import Broadcast
 from grader.room.message import MessageError
 from grader.room.rate_limits import Budgets, RateLimits, sender
-from grader.util.files import json_object
 from grader.util.names import fold_name
+from grader.util.web import JsonHandler
 from grader.util.words import join_names, pluralize
 
 MAX_LEARNERS = 1_000  # in one room
 MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'"
-)
 
 
-class JsonHandler(RequestHandler):
-    """A request whose answer is JSON, refusals too."""
+class RoomHandler(JsonHandler):
+    """A request to a room."""
+
+    format = message.FORMAT
 
     def initialize(self) -> None:
+        super().initialize()
         self.live: Broadcast = self.settings["live"]
         self.limits: RateLimits = self.settings["limits"]
-        self.room, self.tell = self.live.room, self.live.tell
-        self.sender, self.wait_s = sender(self.request.remote_ip or ""), 0
-
-    def set_default_headers(self) -> None:
-        self.set_header("Server", "room")
-        self.set_header("Cache-Control", "no-store")
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Referrer-Policy", "no-referrer")  # the page's address is a secret
-
-    def set_page_headers(self) -> str:
-        """Those of an HTML page. Returns: the nonce without which no script of it runs."""
-        nonce = secrets.token_urlsafe(12)
-        self.set_header("Content-Security-Policy", POLICY.format(nonce))
-        self.set_header("X-Frame-Options", "DENY")
-        self.set_header("Content-Type", "text/html; charset=utf-8")
-        return nonce
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        if self.wait_s:
-            self.set_header("Retry-After", str(self.wait_s))
-        error = kwargs.get("exc_info", (None, None))[1]
-        sentence = (error.log_message or "") % error.args if isinstance(error, HTTPError) else ""
-        self.finish({"error": sentence or "The room does not answer this request."})
-
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        if not isinstance(value, HTTPError):
-            self.tell(f"An answer failed: {type(value).__name__}: {value}")
-
-    def refuse(self, status: int, sentence: str, wait_s: int = 0) -> HTTPError:
-        """To be raised. wait_s: when to come again."""
-        self.wait_s = wait_s
-        return HTTPError(status, "%s", sentence)
+        self.room, self.sender = self.live.room, sender(self.request.remote_ip or "")
 
     def check_budget(self, budgets: Budgets, key: str, announcement: str = "") -> None:
         """Raises: HTTPError where nothing is left for now, which is announced once in the terminal."""
         wait_s = budgets.wait_s(key)
         if wait_s:
             self.announce_once(announcement)
-            raise self.refuse(429, f"{budgets.reason}; wait {wait_s} seconds.", wait_s)
+            raise self.refuse(429, f"{budgets.reason}; wait {wait_s} seconds.")
 
     def announce_once(self, sentence: str) -> None:
         if sentence and sentence not in self.limits.announced and len(self.limits.announced) < 1_000:
             self.limits.announced.add(sentence)
             self.tell(sentence)
-
-    def request_json(self) -> dict[str, Any]:
-        """The JSON of a request. Raises: HTTPError."""
-        if len(self.request.body) > message.MAX_BYTES:
-            raise self.refuse(413, f"This message is larger than the {message.MAX_BYTES} bytes that a room accepts.")
-        # A form of another site can't send this type.
-        json_type = self.request.headers.get("Content-Type", "").startswith("application/json")
-        data = json_object(self.request.body) if json_type else None
-        if data is None:
-            raise self.refuse(400, "A room accepts only JSON.")
-        if data.get("format") != message.FORMAT:
-            raise self.refuse(
-                400, "This message comes from another version of the course; install the version that the room uses."
-            )
-        return data
 
     def record(self, change: Callable[[], Any]) -> Any:
         """What change() returns, which writes to the journal. Raises: HTTPError where that can't be written."""
@@ -112,17 +64,17 @@ class JsonHandler(RequestHandler):
             result = change()
         except OSError as error:
             self.live.journal_failed(error)
-            raise self.refuse(503, "The room can't keep messages at the moment.", 5) from None
+            raise self.refuse(503, "The room can't keep messages at the moment.") from None
         self.live.changed()
         return result
 
 
-class NotFound(JsonHandler):
+class NotFound(RoomHandler):
     def prepare(self) -> None:
         raise self.refuse(404, "The room has no page at this address.")
 
 
-class Home(JsonHandler):
+class Home(RoomHandler):
     def get(self) -> None:
         """For who opens the address itself in a browser."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
@@ -132,7 +84,7 @@ class Home(JsonHandler):
         )
 
 
-class Join(JsonHandler):
+class Join(RoomHandler):
     def post(self) -> None:
         data = self.request_json()
         code, token = data.get("code"), data.get("token", "")
@@ -177,7 +129,7 @@ class Join(JsonHandler):
             )
 
 
-class Events(JsonHandler):
+class Events(RoomHandler):
     def post(self) -> None:
         data = self.request_json()
         token = data.get("token") if isinstance(data.get("token"), str) else ""
@@ -204,7 +156,7 @@ class Events(JsonHandler):
         self.finish({"taken": len(events)})
 
 
-class KeyHandler(JsonHandler):
+class KeyHandler(RoomHandler):
     def has_names(self, key: str) -> bool:
         """Whether this page has names. Raises: HTTPError where it is no page of this room."""
         if hmac.compare_digest(key, self.live.key_with_names):
@@ -230,7 +182,7 @@ class Stream(KeyHandler):
         self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
         with self.live.subscribe(names) as changes:
             if changes is None:
-                raise self.refuse(503, "This page is open in too many places.", 10)
+                raise self.refuse(503, "This page is open in too many places.")
             with contextlib.suppress(StreamClosedError):  # the page was closed
                 while True:
                     self.write(await changes.get())
@@ -281,5 +233,5 @@ def application(live: Broadcast, limits: RateLimits) -> Application:
         (f"{key}/live", Stream),
         (f"{key}/(learners|remove|code)", Instructor),
     ]
-    settings: dict[str, Any] = {"live": live, "limits": limits, "log_function": lambda handler: None}
+    settings: dict[str, Any] = {"live": live, "limits": limits, "tell": live.tell, "log_function": lambda _: None}
     return Application(routes, default_handler_class=NotFound, **settings)

@@ -22,7 +22,6 @@ from grader.util.names import SPACE, UNSEEN, learner_name
 
 FORMAT = 1
 NOTES = ("stuck", "fine", "left")
-MAX_BYTES = 8_192  # of one message
 MAX_EVENTS = 32  # in one message
 MAX_NAME = 40  # characters
 # A room's code is three of these, to be read aloud across a room: short, known to everybody, and hardly two that sound alike.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import signal
 import socket
@@ -16,18 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
 from grader.course.course import Course
-from grader.room import PORT
 from grader.room.broadcast import Broadcast
 from grader.room.handlers import application
 from grader.room.members import Room, RoomJournal
 from grader.room.rate_limits import RateLimits
-from grader.util.errors import AuthorError, InputError
+from grader.util.errors import AuthorError
+from grader.util.web import MAX_BODY, bind
 from grader.util.words import pluralize
 
-MAX_BODY = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 MAX_HEAD = 8_192
 HEAD_S = 5.0  # that a connection may take to send a request's head, the next one's too
 MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
@@ -89,22 +86,6 @@ def max_descriptors() -> int:
         except (ValueError, OSError):
             return soft
     return most
-
-
-def bind(host: str, port: int) -> list[socket.socket]:
-    """Raises: InputError, which says what to do."""
-    try:
-        return bind_sockets(port, host or None, backlog=512)
-    except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-            sentence = f"{host!r} is not an address of this computer; leave --host out to use all of its addresses."
-        elif error.errno == errno.EADDRINUSE:
-            sentence = f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}."
-        elif error.errno == errno.EACCES:
-            sentence = f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}."
-        else:
-            raise
-        raise InputError(sentence) from None
 
 
 def _reachable(host: str) -> str:
