@@ -153,6 +153,8 @@ def test_a_wrong_file_is_a_sentence_and_stays(place, browser, capsys):
 def test_only_this_page_with_its_key_saves(browser):
     assert browser.save("1", Origin="http://evil.example")[0] == browser.save("1", Origin="null")[0] == 403
     assert browser.save("1", **{"Content-Type": "text/plain"}) == (400, {"error": "This address accepts only JSON."})
+    told = "This message is larger than the 8192 bytes that are accepted here."
+    assert browser.save("1", "x" * 9_000) == (413, {"error": told})
     form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://evil.example"}
     assert browser.ask("POST", f"{browser.path}0", "points=2", **form)[0] == 403
     for path in ("/", "/0", "/wrong/", f"{browser.path[:-2]}/0", "/%C3%A9/0"):
