@@ -314,6 +314,16 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
         assert again.room.learners[0].states["nearest"].status == "failed"
 
 
+def test_who_leaves_a_room_that_is_gone_is_told_so_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(rooms, "LEAVE_S", 30.0)
+    with running(tmp_path / "room.jsonl") as room:
+        join(room.address, room.room.code, "ada")
+    started = time.monotonic()
+    told = said(leave())
+    assert "You have left the room" in told and "its page may still show you" in told
+    assert time.monotonic() - started < 10 and rooms.active() is None
+
+
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     join(room.address, room.room.code, "ada")
     post, lost = event_sender.post, []
