@@ -65,7 +65,7 @@ def opened(folder: Path) -> tuple[subprocess.Popen, str, str, list[str]]:
 
 def looked_at(page: str) -> list[int]:
     """How many times an open page was shown something new; grows while it is open."""
-    host, _, path = page.partition("?")[0].removeprefix("http://").partition("/")
+    host, _, path = page.removeprefix("http://").partition("/")
     shown = [0]
 
     def look() -> None:
