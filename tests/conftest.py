@@ -89,7 +89,6 @@ SETUP = (
     "constraints.txt",
     "environment.yml",
     "Makefile",
-    "docs/site",
     ".ci",
     ".github",
     ".binder",
@@ -123,10 +122,12 @@ def decided_by(nodeid: str) -> str:
 
 @cache
 def digest_of(group: str) -> str:
-    """Of the engine, the tests, and what a group of tests is about: for packaging and the engine's own tests, how the package, its site
-    and its set-ups are made, and the course that CONTRIBUTING shows."""
+    """Of the engine, the tests, and what a group of tests is about: for packaging and the engine's own tests, how the package and its
+    set-ups are made, and the course that CONTRIBUTING shows; for packaging also what the site and the hand-outs show beside the lessons."""
     own = [ROOT / name for name in (*SETUP, "CONTRIBUTING.md")]
-    if group not in ("packaging", "engine"):
+    if group == "packaging":
+        own += [ROOT / name for name in ("docs", "README.md", "CHANGELOG.md", "LICENSE")]
+    elif group != "engine":
         own = [open_course(ROOT).solutions / "shared", open_course(ROOT).folder(group)]
     return _of_every_test() + digest(own)
 
@@ -273,7 +274,7 @@ def artefacts(request) -> Path:
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """An empty folder with a path so short that grading processes can share their memory; see batch.Local."""
+    """An empty folder with a path so short that grading processes can share their memory."""
     place = Path(tempfile.mkdtemp(prefix="s-", dir="/tmp" if Path("/tmp").is_dir() else None))
     yield place
     shutil.rmtree(place, ignore_errors=True)

@@ -10,26 +10,30 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
 from platform import platform
 
 import pytest
 
 KEY = "attention-course/passed"
-LIBRARIES = ("numpy", "torch")
 
 
 def digest(places: Iterable[Path]) -> str:
-    """Of these files, of all files in these folders but what Python compiles, of the system, of Python, and of the libraries that lessons
-    compute with."""
-    sha = hashlib.sha256(repr([platform(), sys.version, *(version(name) for name in LIBRARIES)]).encode())
+    """Of these files, of all files in these folders but what Python compiles, of the system, of Python, and of every installed library."""
+    sha = hashlib.sha256(repr([platform(), sys.version, *_libraries()]).encode())
     for place in places:
         for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
             if path.suffix == ".pyc":
                 continue
             sha.update(f"{path.relative_to(place.parent)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
     return sha.hexdigest()
+
+
+@cache
+def _libraries() -> list[str]:
+    return sorted(f"{library.name} {library.version}" for library in distributions())
 
 
 class PassedBefore:

@@ -47,10 +47,9 @@ def modules() -> dict[str, set[str]]:
     """By a module's last name, what the modules of that name define; a package has its modules, too."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in FILES:
-        if "lessons" not in path.parts:  # called like their exercises, and so like operations
-            found[path.parent.name if path.stem == "__init__" else path.stem] |= names_in(path)
-            found[path.parent.name].add(path.stem)
-            found[path.parent.parent.name].add(path.parent.name)
+        found[path.parent.name if path.stem == "__init__" else path.stem] |= names_in(path)
+        found[path.parent.name].add(path.stem)
+        found[path.parent.parent.name].add(path.parent.name)
     # `figures` finds the lessons' own.
     found["figures"] |= {path.parent.name[3:] for path in (ROOT / "solutions").glob("[0-9][0-9]_*/figures.py")}
     return found

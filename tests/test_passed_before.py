@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import passed_before
 from tests.conftest import ROOT
 from tests.passed_before import digest
 
@@ -81,3 +82,10 @@ def test_the_digest_is_of_what_files_hold_and_of_where_they_lie(tmp_path):
     assert len(set(digests)) == 4
     (one / "b.pyc").write_text("of no weight")
     assert digest([one]) == digests[-1]
+
+
+def test_the_digest_is_of_every_library_at_its_version(tmp_path, monkeypatch):
+    before, libraries = digest([tmp_path]), passed_before._libraries()
+    assert {"numpy", "jinja2", "pytest"} <= {library.split()[0].lower() for library in libraries}
+    monkeypatch.setattr(passed_before, "_libraries", lambda: [f"{libraries[0]}.1", *libraries[1:]])
+    assert digest([tmp_path]) != before
