@@ -37,15 +37,16 @@ def run(options: argparse.Namespace) -> int:
         say(*(roster.notes if roster else ()))
         outcome = collection.Collection(open_course(), options.to, roster, sources)
         try:
-            for each, contained in zip(known, contents, strict=True):
-                outcome.place(each, contained.source)
+            try:
+                for each, contained in zip(known, contents, strict=True):
+                    outcome.place(each, contained.source)
+            finally:
+                outcome.record()
         except OSError as error:
             raise InputError(
                 f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
                 "fix that, and run the same command again."
             ) from None
-        finally:
-            outcome.record()
     print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
     if outcome.others:
         left = pluralize(len(set(outcome.others)), "file")
