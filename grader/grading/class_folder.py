@@ -14,7 +14,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from grader.course.course import Course
@@ -22,7 +21,7 @@ from grader.grading.journal import JournalEntry
 from grader.submission import platforms
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import lesson_of_name
+from grader.submission.submission import recognize_lesson
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import labels, learner_name, printable, same_name_groups
@@ -32,6 +31,7 @@ MOST_BYTES = 128 << 20  # of one submission's notebooks together
 MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
 # A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
 _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
+_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -231,22 +231,10 @@ def choose_lessons(
 
 
 def lesson_of(course: Course, file: str, data: bytes) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
+    """As which lesson a notebook will be graded, by what its bytes look like, since nothing is parsed here; '' for none."""
     metadata = _LESSON.search(data)
-    lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
-    if lesson in course.lessons():
-        return lesson
-    if lesson := lesson_of_name(course, Path(file)):
-        return lesson
-    names = _lessons_by_exercise(course)
-    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_SEARCHED_BYTES])
-    counts = Counter(names[name] for name in set(defined) if name in names)
-    return max(sorted(counts), key=counts.__getitem__, default="")
-
-
-@cache
-def _lessons_by_exercise(course: Course) -> dict[bytes, str]:
-    return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
+    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
+    return recognize_lesson(course, metadata[1].decode() if metadata else "", Path(file), names)
 
 
 def _numbers(lessons: Iterable[str]) -> str:

@@ -146,13 +146,12 @@ def load(path: Path) -> JournalContents:
                 if line.startswith(RESCORED):
                     contents.settings |= _read(line)["rescored"]
                 elif contents.finished:
-                    reported = _read(line)["finished"]
-                    contents.absent = set() if reported is True else contents.results.keys() - reported
+                    contents.absent = contents.results.keys() - _read(line)["finished"]
                 else:
                     result = from_line(line)
                     contents.results[result.key] = result
                     contents.absent.discard(result.key)
-            except ValueError:
+            except (ValueError, TypeError, LookupError):
                 contents.dropped += 1
     if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):
         raise InputError(f"{path} is not a journal of this grader; name another folder.")

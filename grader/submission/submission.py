@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import itemgetter
@@ -223,18 +222,32 @@ def _read(
         notebook = reader.notebook(path, base)
     except Unreadable as error:
         return _File(*about, None, lesson_of_name(course, path), error.what, str(error))
-    lesson = course.current_name(notebook.lesson)
-    if lesson not in course.exercises:
-        lesson = lesson_of_name(course, path) or _lesson_of_cells(course, notebook)
-        lesson = lesson or (wanted[0] if wanted is not None and len(wanted) == 1 else "")
-    elif lesson not in course.lessons():
-        lesson = ""  # another hand-out's: its name or its cells may resemble another lesson's
+    lesson = recognize_lesson(course, notebook.lesson, path, notebook.defines)
+    other = course.other_handout(course.current_name(notebook.lesson))
+    if not (lesson or other) and wanted is not None and len(wanted) == 1:
+        lesson = wanted[0]
     if lesson:
         return _File(*about, notebook, lesson)
-    other = course.other_handout(course.current_name(notebook.lesson))
     what = f"{place} was not graded." if other else f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
     return _File(*about, notebook, "", what, f"{what} {other or advice}")
+
+
+def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[str]) -> str:
+    """The lesson that a notebook's metadata name, else its file's name, else the one of which it defines most exercises; '' for none.
+
+    Metadata of a lesson that this hand-out lacks decide, too: the name or the cells of such a notebook may resemble another lesson's.
+    names: those that its cells define.
+    """
+    lesson = course.current_name(metadata)
+    if lesson in course.exercises:
+        return lesson if lesson in course.lessons() else ""
+    if lesson := lesson_of_name(course, path):
+        return lesson
+    defined = set(names)
+    counts = {lesson: len(defined.intersection(course.exercises[lesson])) for lesson in course.lessons()}
+    lesson = max(counts, key=counts.__getitem__, default="")  # of several the first
+    return lesson if counts.get(lesson) else ""
 
 
 def lesson_of_name(course: Course, path: Path) -> str:
@@ -245,12 +258,6 @@ def lesson_of_name(course: Course, path: Path) -> str:
             return course.current_name(lesson)
     number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
     return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
-
-
-def _lesson_of_cells(course: Course, notebook: Notebook) -> str:
-    """The lesson with the most exercises that the notebook defines."""
-    counts = Counter({lesson: len(notebook.defines & set(course.exercises[lesson])) for lesson in course.lessons()})
-    return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
 _REASONS = (  # to set a file aside, by the first place in which its rank is below that of the one that counts

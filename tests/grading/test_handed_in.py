@@ -52,6 +52,21 @@ def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesso
     assert chosen(tmp_path)[0] == list(read_submission(open_course(), tmp_path / "ada").lessons) == [lesson]
 
 
+@pytest.mark.parametrize("file", [f"{FIRST}.ipynb", "mine.ipynb"])
+def test_a_notebook_of_a_lesson_that_this_hand_out_lacks_is_counted_for_no_lesson(tmp_path, monkeypatch, file):
+    folder = hand_in(tmp_path / "class", ada=(SECOND,), bob=(SECOND,), eve=(SECOND,))
+    for name in ("cyd", "dan", "zoe"):
+        (folder / name).mkdir()
+        notebook = open_course().pristine(FIRST)
+        notebook["metadata"]["grader"]["lesson"] = THIRD  # whatever its name and its cells resemble
+        (folder / name / file).write_text(json.dumps(notebook))
+    here = tuple(lesson for lesson in COURSE.lessons() if lesson != THIRD)
+    monkeypatch.setattr(type(open_course()), "lessons", lambda course: here)
+    assert not read_submission(open_course(), folder / "cyd").chosen
+    lessons, sentences = chosen(folder)
+    assert list(lessons) == [SECOND] and len(sentences) == 1, "nothing else was handed in"
+
+
 @pytest.mark.parametrize(
     "having, of, taken", [(1, 1, True), (1, 2, True), (2, 4, True), (3, 7, False), (4, 7, True), (2, 5, False)]
 )
