@@ -150,7 +150,7 @@ def read_submission(
              link on the way, and for an unknown lesson.
     """
     path = Path(path)
-    base = base or (path.parent if path.is_absolute() else Path())
+    base = base or _base(path)
     wanted = _known(course, lessons)
     paths, passed_over = _files_of(path, base)
     top = path if path not in paths else path.parent
@@ -163,6 +163,16 @@ def read_submission(
     whole = Path(os.path.abspath(path))
     name = name or learner_name(whole.stem if path.is_file() else whole.name)
     return Submission(course, name, str(path), lessons, files, chosen, notes, doubts, reader)
+
+
+def check_path(course: Course, path: str | Path, lessons: Sequence[str] | None = None) -> None:
+    """Raises: InputError as read_submission() does, before anything is read."""
+    _known(course, lessons)
+    _files_of(Path(path), _base(Path(path)))
+
+
+def _base(path: Path) -> Path:
+    return path.parent if path.is_absolute() else Path()
 
 
 def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:

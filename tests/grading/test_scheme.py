@@ -144,18 +144,13 @@ def test_what_rescore_does_not_name_stays(run):
     )
     assert run("--rescore", "--partial") == 0
     about = load(run.out / "journal.jsonl").settings
-    assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (
-        True,
-        10,
-        "A (1)",
-        {ONE: 7},
-    )
+    assert (about.partial, about.max_points, about.assignment, about.weights) == (True, 10, "A (1)", {ONE: 7})
     assert "4711" in (run.out / "canvas.csv").read_text()
     assert (
         run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
     )
     about = load(run.out / "journal.jsonl").settings
-    assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
+    assert [getattr(about, key) for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
         None,
         None,
         None,
@@ -242,4 +237,4 @@ def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monke
         patch.setattr(class_reports, "write_reports", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run("--rescore", "--partial") == 130
     assert run() == 2, "as with every run that was stopped, --resume is to continue it"
-    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings["partial"] is True
+    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings.partial is True
