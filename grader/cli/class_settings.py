@@ -32,12 +32,8 @@ OPTIONS = {one.attribute: one for one in CLASS}
 HALF = "half of the learners"  # in set_by: who chose the lessons, where nobody named them
 
 
-# By option's attribute the value, and where it was set, as in RunSettings.set_by.
-Named = Mapping[str, tuple[Any, str]]
-
-
-def named_options(options: argparse.Namespace) -> Named:
-    """The options about the run that the call names, and those that class.toml does and the call does not, in their order.
+def named_options(options: argparse.Namespace) -> dict[str, tuple[Any, str]]:
+    """The options about the run that the call names, or else class.toml: value, and where it was set.
 
     Raises: InputError with the line for what is no setting, or none of the right kind.
     """
@@ -49,11 +45,13 @@ def named_options(options: argparse.Namespace) -> Named:
     return {name: named[name] for name in OF_THE_RUN if name in named}
 
 
-def read_settings(options: Named, folder: Path, learners: Sequence[str], earlier: RunSettings | None) -> RunSettings:
-    """What the run is graded and marked with: what the call or class.toml names, else what the run was begun with, else the defaults.
+def read_settings(
+    options: Mapping[str, tuple[Any, str]], folder: Path, learners: Sequence[str], earlier: RunSettings | None
+) -> RunSettings:
+    """What the run is graded and marked with: the options, else what it was begun with, else the defaults.
 
-    options: as named_options() has them. learners: their names in the folder. Where nobody has named lessons, set_by says HALF, and they
-    are the earlier run's. Raises: InputError.
+    options: as named_options() has them. learners: their names in the folder. Where nobody has named lessons, set_by
+    says HALF, and they are the earlier run's. Raises: InputError.
     """
     named = _named_settings({name: value for name, (value, _) in options.items()}, folder, learners)
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
@@ -68,7 +66,7 @@ def read_settings(options: Named, folder: Path, learners: Sequence[str], earlier
     where = {OF_THE_RUN[name]: place for name, (_, place) in options.items() if name not in ("by", "require_isolation")}
     by = begun.set_by.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
     set_by = {**begun.set_by, **where, "lessons": by}
-    return replace(begun, **named, course=course_digest(open_course()), isolation="", set_by=set_by)
+    return replace(begun, **named, course=course_digest(open_course()), set_by=set_by)
 
 
 def grading_settings(run: RunSettings) -> Settings:

@@ -29,8 +29,6 @@ from grader.util import libraries
 from grader.util.errors import InputError
 from grader.util.words import join_names
 
-NEITHER = "Not graded, because it is neither a learner's folder nor a notebook."
-
 
 def run(options: argparse.Namespace) -> int:
     course, resume = open_course(), bool(options.resume or options.rescore or options.regrade)
@@ -69,9 +67,10 @@ def run(options: argparse.Namespace) -> int:
             say(f"the points of {join_names(stale)} change; marks by hand stay as they are.")
     _with_torch(run_settings.lessons)
     say(*class_reports.prepare_folder(options.out, options.folder, resume, earlier), *notes)
+    why = "Not graded, because it is neither a learner's folder nor a notebook."
     remarks = {
         "notes": tuple(filter(None, [*notes, scheme.describe_choices(run_settings)])),
-        "not_graded": tuple((name, NEITHER) for name in passed_over),
+        "not_graded": tuple((name, why) for name in passed_over),
     }
     try:
         with closing(_pool(options, settings)) as pool:
@@ -117,7 +116,7 @@ def _grade(
     pool: Any,
     remarks: dict[str, Any],
 ) -> int:
-    """Grades what the journal doesn't have, then writes all reports from it, with these fields of the report as they are here."""
+    """Grades what the journal doesn't have, then writes all reports from it. remarks: fields of the report."""
     run_settings = replace(run_settings, isolation=batch.isolation_of(pool, settings))
     with Journal(options.out / JOURNAL, run_settings, options.rescore) as journal:
         if journal.dropped:

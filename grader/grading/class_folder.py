@@ -45,7 +45,7 @@ class ClassEntry:
 
 
 class FileRecord(NamedTuple):
-    """A notebook without its bytes: its path within the submission, as which lesson it will be graded or '', and its content's SHA-256."""
+    """A notebook without its bytes. place: its path within the submission; lesson: '' for none; content: the SHA-256."""
 
     place: str
     lesson: str
@@ -220,7 +220,7 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
 
 
 def take_inventory(course: Course, learners: Iterable[ClassEntry]) -> list[InventoryEntry]:
-    """What each of them handed in, read once for all that is asked of it; the bytes of one learner at a time are in memory."""
+    """What each of them handed in, read once for all that is asked of it; of the bytes one learner's are in memory."""
     inventory = []
     for one in learners:
         packed, files = pack(one), []
@@ -265,7 +265,7 @@ def choose_lessons(
 
 
 def lesson_of(course: Course, file: str, data: bytes) -> str:
-    """As which lesson a notebook will be graded, by what its bytes look like, since nothing is parsed here; '' for none."""
+    """As which lesson a notebook will be graded, by the look of its bytes, since nothing is parsed here; '' for none."""
     metadata = _LESSON.search(data)
     names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
     return recognize_lesson(course, metadata[1].decode() if metadata else "", Path(file), names)

@@ -175,7 +175,7 @@ def grade(
         reader, first = stack.enter_context(Reader()), list[Submission]()
         with suppress(SandboxError):  # its report tells
             first = [read_submission(settings.course, path, None, settings.lessons, reader) for path in paths[:1]]
-        # Made when it is known what the first one needs, it starts its processes once; where a later one needs torch, again.
+        # Made when it is known what the first one needs, it starts its processes once, unless a later one needs torch.
         sandbox = stack.enter_context(settings.sandbox(torch=any(one.needs_torch for one in first), reader=reader))
         if settings.require != "process":
             sandbox.verify()

@@ -1,7 +1,7 @@
 """What a class is graded and marked with, as a run keeps it in its journal, contents of files included.
 
-No submission is graded again where the marking scheme changes. So it may change on purpose, with `--rescore`, and never by oversight: a
-run that continues takes every setting from the journal.
+No submission is graded again where the marking scheme changes. So it may change on purpose, with `--rescore`, and never
+by oversight: a run that continues takes every setting from the journal.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class MarkingScheme:
 class RunSettings(MarkingScheme):
     """All settings of a run of `grader class`: the marking scheme, and what each submission is graded with.
 
-    course: its digest. exercises: those that count, None for all of the lessons'. core: whether these are the core's alone. timeout_s,
-    seed, follow_through, seed_per_learner: as in grade.Settings. isolation: the level that holds, '' before it is known. require: the
-    least one to grade with; each call says it anew. set_by: where each that somebody set was set: '--due', or 'class.toml, line 3'.
+    course: its digest. exercises: those that count, None for all of the lessons'. core: whether the core's alone count.
+    timeout_s, seed, follow_through, seed_per_learner: as in grade.Settings. isolation: the level that held, '' before
+    it is known. require: the least one to grade with; each call says it anew. set_by: where each that somebody set was
+    set: '--due', or 'class.toml, line 3'.
     """
 
     course: str = ""
@@ -67,10 +68,9 @@ MARKS = tuple(encoded(MarkingScheme()))  # the settings that may change without 
 
 
 def differences(earlier: RunSettings, now: RunSettings) -> dict[str, str]:
-    """For each setting that changed, in words: what it was and what it is now. An isolation that is not known yet is no change."""
+    """For each setting that changed, in words: what it was and what it is now."""
     old, new = encoded(earlier), encoded(now)
-    keys = new.keys() - {"set_by", *(["isolation"] if not now.isolation else [])}
-    changed = [key for key in new if key in keys and _content(key, old[key]) != _content(key, new[key])]
+    changed = [key for key in new if key != "set_by" and _content(key, old[key]) != _content(key, new[key])]
     return {key: _changed(key, old[key], new[key]) for key in changed}
 
 

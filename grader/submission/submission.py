@@ -136,27 +136,25 @@ def read_submission(
     name: str | None = None,
     lessons: Sequence[str] | None = None,
     reader: LocalReader | None = None,
-    base: Path | None = None,
 ) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
+
+    No link is followed: of a relative path below the current folder, of an absolute one below the folder that holds it.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
              notebook has every exercise missing.
     reader:  who reads the files, a Reader for a stranger's; by default this process, however long it takes.
-    base:    the folder above it below which no link is followed; by default the current one for a relative path, and
-             for an absolute one the folder that holds it.
     Raises:  InputError for a path that is not there, is no notebook or holds none, for one with a
              link on the way, and for an unknown lesson.
     """
     path = Path(path)
-    base = base or _base(path)
     wanted = _known(course, lessons)
-    paths, passed_over = _files_of(path, base)
+    paths, passed_over = _files_of(path)
     top = path if path not in paths else path.parent
     reader = reader or LocalReader()
     reader.begin()
-    files = [_read(course, each, top, base, wanted, reader) for each in paths]
+    files = [_read(course, each, top, _base(path), wanted, reader) for each in paths]
     chosen, notes, doubts = _choose(course, files)
     lessons = wanted or tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
     notes[lessons[0]] = [*notes.get(lessons[0], ()), *passed_over]
@@ -168,11 +166,7 @@ def read_submission(
 def check_path(course: Course, path: str | Path, lessons: Sequence[str] | None = None) -> None:
     """Raises: InputError as read_submission() does, before anything is read."""
     _known(course, lessons)
-    _files_of(Path(path), _base(Path(path)))
-
-
-def _base(path: Path) -> Path:
-    return path.parent if path.is_absolute() else Path()
+    _files_of(Path(path))
 
 
 def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
@@ -196,9 +190,13 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
     return tuple(name for name in course.lessons() if name in known)
 
 
-def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
+def _base(path: Path) -> Path:
+    return path.parent if path.is_absolute() else Path()
+
+
+def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: InputError as read_submission() does."""
-    place = printable(str(path))
+    place, base = printable(str(path)), _base(path)
     link = links.first_link(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
@@ -244,10 +242,10 @@ def _read(
 
 
 def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[str]) -> str:
-    """The lesson that a notebook's metadata name, else its file's name, else the one of which it defines most exercises; '' for none.
+    """The lesson that a notebook's metadata name, else its file's name, else most of the names that its cells define.
 
-    Metadata of a lesson that this hand-out lacks decide, too: the name or the cells of such a notebook may resemble another lesson's.
-    names: those that its cells define.
+    '' for none. Metadata of a lesson that this hand-out lacks decide, too: the name or the cells of such a notebook may
+    resemble another lesson's.
     """
     lesson = course.current_name(metadata)
     if lesson in course.exercises:
