@@ -82,7 +82,9 @@ def test_the_file_is_read_as_the_options_are(graded, place, tmp_path):
 def test_the_report_says_what_counted_and_where_it_was_set(graded, place, tmp_path, capsys):
     (place / "class.toml").write_text(WHOLE)
     assert graded(place, tmp_path / "out", "--penalty", "2") == 0
-    told = capsys.readouterr().out.splitlines()[0]
+    seen = capsys.readouterr()
+    assert "not graded" not in seen.err, "the file that class.toml names as the roster is nobody's work"
+    told = seen.out.splitlines()[0]
     heading, _, counted = told.removesuffix(". All else is the course's.").partition(": ")
     assert heading == "What counted, and where it was set" and sorted(counted.split("; ")) == sorted(
         [

@@ -11,6 +11,7 @@ import pytest
 from grader.cli import class_settings, options, parser
 from grader.grading import batch
 from grader.grading.journal import load
+from grader.grading.scheme import RunSettings
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.mixing_course import COURSE
@@ -136,6 +137,17 @@ def test_the_scheme_is_changed_on_purpose_and_stays_so(run, tmp_path, capsys, op
     assert "the marking scheme of this run changes: --" in capsys.readouterr().err
     assert run.files() == files and len(list(tmp_path.glob("out.backup*"))) == 1, "the earlier reports are kept"
     assert run("--resume") == 0 and run.files() == files
+
+
+@pytest.mark.parametrize(
+    "core, exercises, counted", [(True, None, (ONE, TWO)), (True, (TWO, "x"), (TWO,)), (False, (TWO,), (TWO,))]
+)
+def test_of_the_exercises_that_are_named_the_core_s_alone_count_where_that_is_asked(
+    monkeypatch, core, exercises, counted
+):
+    monkeypatch.setattr(type(COURSE), "core_exercises", lambda course: (ONE, TWO))
+    chosen = RunSettings(lessons=(FIRST,), exercises=exercises, core=core)
+    assert class_settings.grading_settings(chosen).exercises == counted
 
 
 def test_what_rescore_does_not_name_stays(run):
