@@ -10,7 +10,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.course.stubs import encode
-from grader.grading.class_folder import choose_lessons, entries
+from grader.grading.class_folder import choose_lessons, entries, take_inventory
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
 
@@ -70,7 +70,8 @@ def test_a_notebook_of_the_former_name_is_graded_as_its_lesson(tmp_path, name):
 def test_a_former_name_without_metadata_is_known_too(tmp_path):
     put(tmp_path / "class" / "ada", "12_gpu", bare(before(GPU)))
     assert read_submission(open_course(), tmp_path / "class" / "ada").lessons == (GPU,)
-    assert choose_lessons(open_course(), entries(tmp_path / "class")[0])[0] == [GPU]
+    learners = take_inventory(open_course(), entries(tmp_path / "class")[0])
+    assert choose_lessons(open_course(), learners)[0] == (GPU,)
 
 
 def test_the_new_name_counts_where_both_are_handed_in(tmp_path):

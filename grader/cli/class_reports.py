@@ -67,7 +67,7 @@ def _backup_note(backup: Path) -> str:
 
 
 def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
-    """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
+    """Puts the points on, writes every report, and returns the one that they show. learners: the class's inventory."""
     report = apply_weights(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guard(one.key), sheet.guard(one.name)) for one in learners]
     report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
@@ -79,7 +79,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
         table = folder_of_class / COLLECTED
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
     aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
-    report = replace(report, submissions=add_copies(open_course(), learners, mine, submissions, aliases))
+    report = replace(report, submissions=add_copies(learners, mine, submissions, aliases))
     gradebook = Gradebook(scheme.max_points, scheme.assignment, named=not scheme.anonymous)
     if gradebook.named:
         gradebook = replace(gradebook, roster=scheme.roster, handed_in=[tuple(each.paths.values()) for each in mine])

@@ -7,11 +7,10 @@ here by the same reader as on the command line.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,98 +18,96 @@ from grader.cli.arguments import NONE
 from grader.cli.exits import say
 from grader.cli.options import CLASS, OF_THE_CALL, OF_THE_RUN, Option
 from grader.course.course import open_course
-from grader.course.spec import SEED
-from grader.grading.class_folder import choose_lessons
 from grader.grading.dask_pool import course_digest
 from grader.grading.grade import Settings
 from grader.grading.marks import read_weights
-from grader.grading.scheme import DEFAULTS
-from grader.sandbox.sandbox import TIMEOUT_S
+from grader.grading.scheme import COURSE_DEFAULTS, RunSettings
 from grader.submission.discover import POLICY
-from grader.submission.roster import read_roster
+from grader.submission.roster import Roster, read_roster
 from grader.util.errors import InputError
 from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 1 << 20  # of class.toml
 OPTIONS = {one.attribute: one for one in CLASS}
-HALF = "half of the learners"  # who chose the lessons
+HALF = "half of the learners"  # in set_by: who chose the lessons, where nobody named them
 
 
-def resolve_settings(
-    options: argparse.Namespace, learners: list, earlier: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """What the run is graded and marked with, as its journal keeps it: what this call or class.toml names, else what the run was begun
-    with, else the defaults. set_by says of each setting where it was set.
+def named_options(options: argparse.Namespace) -> dict[str, tuple[Any, str]]:
+    """The options about the run that the call names, or else class.toml: value, and where it was set.
 
-    Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
-    where = _fill(options)
-    named = _named_settings(options, [one.name for one in learners])
-    before = earlier.get("set_by", {})
-    if (options.folder / POLICY).is_file():  # what no longer stands there no longer holds
-        gone = {key for key, place in before.items() if place.startswith(POLICY)} - set(named)
-        earlier = {key: value for key, value in earlier.items() if key not in gone}
-        before = {key: place for key, place in before.items() if key not in gone}
+    Raises: InputError with the line for what is no setting, or none of the right kind.
+    """
+    path = options.folder / POLICY
+    named = {name: (value, place) for name, value, place in (_settings(path) if path.is_file() else ())}
+    for name in OF_THE_RUN.keys() - {"course"}:
+        if (value := getattr(options, name)) is not None:
+            named[name] = value, OPTIONS[name].flags[-1]
+    return {name: named[name] for name in OF_THE_RUN if name in named}
+
+
+def read_settings(
+    options: Mapping[str, tuple[Any, str]], folder: Path, learners: Sequence[str], earlier: RunSettings | None
+) -> RunSettings:
+    """What the run is graded and marked with: the options, else what it was begun with, else the defaults.
+
+    options: as named_options() has them. learners: their names in the folder. Where nobody has named lessons, set_by
+    says HALF, and they are the earlier run's. Raises: InputError.
+    """
+    named = _named_settings({name: value for name, (value, _) in options.items()}, folder, learners)
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
-    defaults = dict(
-        seed=SEED, timeout_s=TIMEOUT_S, exercises=None, core=None, follow_through=None, seed_per_learner=False
-    )
-    about = {**defaults, **DEFAULTS, **earlier, **named}
-    about["course"] = course_digest(open_course())
-    set_by: dict[str, str] = {}
-    for name, setting in OF_THE_RUN.items():
-        if name in where and setting in named:
-            set_by.setdefault(setting, where[name])  # --roster comes before --by
-    by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
-    about["set_by"] = {**before, **set_by, "lessons": by}
-    lessons, sentences = choose_lessons(open_course(), learners, earlier.get("lessons")) if by == HALF else ([], [])
-    about.setdefault("lessons", lessons)
-    return about, sentences
+    begun = earlier or COURSE_DEFAULTS
+    if (folder / POLICY).is_file():  # what no longer stands there no longer holds
+        gone = {key for key, place in begun.set_by.items() if place.startswith(POLICY)} - set(named)
+        set_by = {key: place for key, place in begun.set_by.items() if key not in gone}
+        begun = replace(begun, set_by=set_by, **{key: getattr(COURSE_DEFAULTS, key) for key in gone})
+    where = {OF_THE_RUN[name]: place for name, (_, place) in options.items() if name not in ("by", "require_isolation")}
+    by = begun.set_by.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
+    set_by = {**begun.set_by, **where, "lessons": by}
+    return replace(begun, **named, course=course_digest(open_course()), set_by=set_by)
 
 
-def settings_of(about: Mapping[str, Any], require: str) -> Settings:
-    """What each submission of a run with these settings is graded with. require: the least isolation."""
-    course, only, share = open_course(), about["exercises"], about["follow_through"] or 0
-    counted = only and tuple(only)
-    if about.get("core"):
-        counted = tuple(name for name in course.core_exercises() if not only or name in only)
-    own = about["seed"], about["timeout_s"], require, share, about["seed_per_learner"]
-    return Settings(course, tuple(about["lessons"]), counted, *own)
+def grading_settings(run: RunSettings) -> Settings:
+    """What each submission of the run is graded with."""
+    course, counted = open_course(), run.exercises
+    if run.core:
+        counted = tuple(name for name in course.core_exercises() if counted is None or name in counted)
+    own = {one.name: getattr(run, one.name) for one in fields(Settings)}
+    return Settings(**own | {"course": course, "exercises": counted})
 
 
-def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
-    """Those of the journal's settings that this call names."""
-    roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
-    named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
-    named |= {
-        "lessons": lessons and sorted(lessons),
-        "exercises": options.exercises and sorted(options.exercises),
-        "weights": read_weights(open_course(), options.weights)
-        if isinstance(options.weights, Path)
-        else options.weights,
-        "roster": roster,
-    }
-    del named["course"], named["isolation"]  # of which the run itself says what they are
-    named = {key: DEFAULTS.get(key) if value == NONE else value for key, value in named.items() if value is not None}
-    return json.loads(json.dumps(named))  # as the journal gives it back
+def _named_settings(values: Mapping[str, Any], folder: Path, learners: Sequence[str]) -> dict[str, Any]:
+    """Those of the run's settings that this call or class.toml names. values: by option."""
+    named = {setting: values[name] for name, setting in OF_THE_RUN.items() if name in values and name != "by"}
+    if "isolation" in named:  # the run itself says which one it has
+        named["require"] = named.pop("isolation")
+    if lessons := _lessons(values.get("lessons"), values.get("exercises")):
+        named["lessons"] = tuple(sorted(lessons))
+    if "exercises" in named:
+        named["exercises"] = tuple(sorted(named["exercises"]))
+    if isinstance(named.get("weights"), Path):
+        named["weights"] = read_weights(open_course(), named["weights"])
+    if roster := _roster(values.get("roster"), values.get("by", ""), folder, learners):
+        named["roster"] = roster
+    return {key: getattr(COURSE_DEFAULTS, key) if value == NONE else value for key, value in named.items()}
 
 
-def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    if options.by and not options.roster:
+def _roster(path: Any, by: str, folder: Path, learners: Sequence[str]) -> Roster | None:
+    if by and not path:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    if options.roster in (None, NONE):
-        return options.roster
-    roster = read_roster(options.roster, options.by or "")
+    if path in (None, NONE):
+        return None
+    roster = read_roster(path, by)
     if not any(roster.person("key", one) for one in learners):  # every grade book would be empty
         raise InputError(
-            f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
+            f"{folder} has no learner whose name stands in the column {roster.column!r} of {path}. The column has "
             f"{join_names([one.key for one in roster.people])}; the folder has {join_names(learners)}. Name another column with "
             "--by, or sort the work anew with `grader collect` and this roster."
         )
     say(*roster.notes)
-    return asdict(roster)
+    return roster
 
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -124,22 +121,6 @@ def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None)
         )
     # A lesson without an exercise that counts would be an empty column.
     return tuple(sorted(set(theirs.values()))) if theirs else lessons
-
-
-def _fill(options: argparse.Namespace) -> dict[str, str]:
-    """Sets the options that the call does not name. Returns: of each that is set, where: '--due', or 'class.toml, line 3'.
-
-    Raises: InputError with the line for what is no setting, or none of the right kind.
-    """
-    kept = [name for name in OPTIONS if name not in OF_THE_CALL]
-    where = {name: OPTIONS[name].flags[-1] for name in kept if getattr(options, name) is not None}
-    path = options.folder / POLICY
-    if path.is_file():
-        for name, value, place in _settings(path):
-            if name not in where:
-                setattr(options, name, value)
-                where[name] = place
-    return where
 
 
 def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:

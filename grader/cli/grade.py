@@ -71,7 +71,7 @@ def _tell(path: str) -> None:
 
 def _check_files(files: dict[str, str]) -> None:
     """Raises: InputError, before anything is graded, for what can't be written or is a notebook, and for two reports in one place."""
-    taken: dict[object, tuple[str, str]] = {}
+    taken: dict[object, tuple[str, str]] = {}  # by where a file leads, the same for every way to write it
     for form, file in files.items():
         folder = Path(file).parent
         if file != "-" and not folder.is_dir():
@@ -82,20 +82,14 @@ def _check_files(files: dict[str, str]) -> None:
             )
         if file != "-" and (Path(file).is_dir() or not os.access(folder, os.W_OK)):
             raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
-        place = _place(file)
-        if place in taken:
-            other, first = taken[place]
+        place: object = file if file == "-" else os.path.normcase(Path(file).resolve())
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # no such file yet, or no real standard output
+            about = os.fstat(sys.stdout.fileno()) if file == "-" else os.stat(file)
+            place = about.st_dev, about.st_ino
+        other, first = taken.setdefault(place, (form, file))
+        if other != form:
             where = "standard output" if "-" in (file, first) else file
             raise InputError(f"--{other} and --{form} both write to {where}; give each a file of its own.")
-        taken[place] = form, file
-
-
-def _place(file: str) -> object:
-    """Where a FILE leads, the same for every way to write it."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # no such file yet, or no real standard output
-        about = os.fstat(sys.stdout.fileno()) if file == "-" else os.stat(file)
-        return about.st_dev, about.st_ino
-    return file if file == "-" else os.path.normcase(Path(file).resolve())
 
 
 def write_report(form: str, file: str, report: Any, visibility: str = "visible") -> bool:

@@ -14,15 +14,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from grader.course.course import Course
 from grader.grading.journal import JournalEntry
 from grader.submission import platforms
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import lesson_of_name
+from grader.submission.submission import recognize_lesson
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import labels, learner_name, printable, same_name_groups
@@ -32,6 +32,7 @@ MOST_BYTES = 128 << 20  # of one submission's notebooks together
 MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
 # A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
 _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
+_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,22 @@ class ClassEntry:
     path: Path
 
 
+class FileRecord(NamedTuple):
+    """A notebook without its bytes. place: its path within the submission; lesson: '' for none; content: the SHA-256."""
+
+    place: str
+    lesson: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class InventoryEntry(ClassEntry):
+    """A learner, and what was handed in when the run began. digest: as PackedSubmission has it."""
+
+    digest: str
+    files: tuple[FileRecord, ...]
+
+
 @dataclass(frozen=True)
 class PackedFile:
     """One file. place: its path within the submission; data: None for a file too large or of no ordinary kind."""
@@ -51,6 +68,11 @@ class PackedFile:
     data: bytes | None
     size: int
     changed_ns: int
+
+    @property
+    def content(self) -> bytes:
+        """The SHA-256 of its bytes, or of none."""
+        return hashlib.sha256(self.data or b"").digest()
 
 
 @dataclass(frozen=True)
@@ -76,7 +98,7 @@ class PackedSubmission:
         order = save_order(file.changed_ns for file in self.files)  # which was saved last, not when
         for file in self.files:
             about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
-            digest.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
+            digest.update(repr(about).encode() + file.content)
         digest.update(repr((self.name, self.notes, *self.others)).encode())
         return digest.hexdigest()[:32]
 
@@ -197,9 +219,21 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
     return folder if packed.files else None
 
 
+def take_inventory(course: Course, learners: Iterable[ClassEntry]) -> list[InventoryEntry]:
+    """What each of them handed in, read once for all that is asked of it; of the bytes one learner's are in memory."""
+    inventory = []
+    for one in learners:
+        packed, files = pack(one), []
+        for file in packed.files:
+            lesson = lesson_of(course, file.place[-1], file.data or b"")
+            files.append(FileRecord("/".join(file.place), lesson, file.content))
+        inventory.append(InventoryEntry(one.key, one.name, one.path, packed.digest, tuple(files)))
+    return inventory
+
+
 def choose_lessons(
-    course: Course, learners: Sequence[ClassEntry], kept: Sequence[str] | None = None
-) -> tuple[list[str], list[str]]:
+    course: Course, learners: Sequence[InventoryEntry], kept: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[str]]:
     """The lessons that at least half of the learners handed in, and sentences: what was taken, what every other lesson would change.
 
     kept: those of the run that goes on, whatever came since.
@@ -207,8 +241,8 @@ def choose_lessons(
     """
     counts = Counter[str]()
     for one in learners:
-        counts.update({lesson_of(course, file.place[-1], file.data or b"") for file in pack(one).files} - {""})
-    taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
+        counts.update({file.lesson for file in one.files} - {""})
+    taken = tuple(kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners)))
     if not taken:
         had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
         example = _numbers(sorted(counts) or course.lessons()[:1])
@@ -227,26 +261,14 @@ def choose_lessons(
         sentences.append(
             f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(learners)} handed in."
         )
-    return list(taken), sentences
+    return taken, sentences
 
 
 def lesson_of(course: Course, file: str, data: bytes) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
+    """As which lesson a notebook will be graded, by the look of its bytes, since nothing is parsed here; '' for none."""
     metadata = _LESSON.search(data)
-    lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
-    if lesson in course.lessons():
-        return lesson
-    if lesson := lesson_of_name(course, Path(file)):
-        return lesson
-    names = _lessons_by_exercise(course)
-    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_SEARCHED_BYTES])
-    counts = Counter(names[name] for name in set(defined) if name in names)
-    return max(sorted(counts), key=counts.__getitem__, default="")
-
-
-@cache
-def _lessons_by_exercise(course: Course) -> dict[bytes, str]:
-    return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
+    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
+    return recognize_lesson(course, metadata[1].decode() if metadata else "", Path(file), names)
 
 
 def _numbers(lessons: Iterable[str]) -> str:
@@ -254,20 +276,20 @@ def _numbers(lessons: Iterable[str]) -> str:
 
 
 def plan_resume(
-    learners: Sequence[ClassEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
-) -> tuple[dict[str, JournalEntry], list[ClassEntry], list[str]]:
+    learners: Sequence[InventoryEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+) -> tuple[dict[str, JournalEntry], list[InventoryEntry], list[str]]:
     """Of a run that goes on: which results stay, by key, who is graded now, and sentences on why.
 
     learners: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
     """
     kept: dict[str, JournalEntry] = {}
-    left: list[ClassEntry] = []
+    left: list[InventoryEntry] = []
     why: dict[str, list[str]] = {}
     for one in learners:
         result = graded.get(one.key)
         if result is None:
             reason = "Not in the journal yet, graded now"
-        elif result.digest != pack(one).digest:
+        elif result.digest != one.digest:
             reason = "Changed since they were graded, graded again"
         elif result.report.ungraded:
             reason = "Could not be graded completely, tried again"

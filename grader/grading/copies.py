@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from grader.course.course import Course
-from grader.grading.class_folder import ClassEntry, lesson_of, pack
+from grader.grading.class_folder import InventoryEntry
 from grader.grading.lateness import CollectedWork
 from grader.judging.verdict import SubmissionReport
 from grader.util.names import printable
 from grader.util.words import join_names
 
+NOTHING = sha256().digest()  # the content of a file that is empty, or that could not be read
+
 
 def add_copies(
-    course: Course,
-    learners: Sequence[ClassEntry],
+    learners: Sequence[InventoryEntry],
     collected: Sequence[CollectedWork],
     reports: Sequence[SubmissionReport],
     aliases: Mapping[str, str],
@@ -32,9 +32,9 @@ def add_copies(
             for lesson in report.lessons
             if any(verdict.status not in ("not_started", "missing") for verdict in lesson.verdicts)
         }
-        for file in pack(one).files:
-            if file.data and lesson_of(course, file.place[-1], file.data) in begun:
-                owners.setdefault(sha256(file.data).digest(), {}).setdefault(who, "/".join(file.place))
+        for file in one.files:
+            if file.content != NOTHING and file.lesson in begun:
+                owners.setdefault(file.content, {}).setdefault(who, file.place)
     shared: list[dict[str, list[str]]] = [{} for _ in reports]  # of each learner, by who has the same files: these
     names = [aliases.get(report.name, report.name) for report in reports]
     for places in owners.values():

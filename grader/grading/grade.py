@@ -21,7 +21,7 @@ from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
-from grader.submission.submission import Submission, empty_submission, lesson_of_name, read_submission
+from grader.submission.submission import Submission, check_path, empty_submission, lesson_of_name, read_submission
 from grader.util import libraries
 from grader.util.names import learner_name
 
@@ -45,7 +45,7 @@ class Settings:
     seed: int = SEED
     timeout_s: float = TIMEOUT_S
     require: str = "process"
-    follow_through: float = 0
+    follow_through: float | None = None
     seed_per_learner: bool = False
 
     def seed_of(self, key: str) -> int:
@@ -170,12 +170,13 @@ def grade(
     """
     paths, deadline = list(paths), Deadline(deadline_s)
     with ExitStack() as stack:
-        reader, torch = stack.enter_context(Reader()), False
         for path in paths:
-            with suppress(SandboxError):  # its report tells
-                torch |= read_submission(settings.course, path, None, settings.lessons, reader).needs_torch
-        # Made when that is known, it starts its processes once.
-        sandbox = stack.enter_context(settings.sandbox(torch=torch, reader=reader))
+            check_path(settings.course, path, settings.lessons)
+        reader, first = stack.enter_context(Reader()), list[Submission]()
+        with suppress(SandboxError):  # its report tells
+            first = [read_submission(settings.course, path, None, settings.lessons, reader) for path in paths[:1]]
+        # Made when it is known what the first one needs, it starts its processes once, unless a later one needs torch.
+        sandbox = stack.enter_context(settings.sandbox(torch=any(one.needs_torch for one in first), reader=reader))
         if settings.require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
@@ -183,10 +184,10 @@ def grade(
         def report(*more: SubmissionReport) -> Report:
             return Report((*reports, *more), settings.seed, isolation=sandbox.isolation, course=settings.course.title)
 
-        for path in paths:
+        for path, submission in zip(paths, [*first, *paths[len(first) :]], strict=True):
             on_start(str(path))
             tell = lambda one: on_progress(report(one))
-            reports.append(grade_submission(settings, path, sandbox=sandbox, deadline=deadline, on_progress=tell))
+            reports.append(grade_submission(settings, submission, sandbox=sandbox, deadline=deadline, on_progress=tell))
         return report()
 
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from grader.grading import scheme
+from grader.grading.scheme import RunSettings
 from grader.judging.verdict import SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import lock_file
 from grader.util.records import decoded, encoded
 
 FORMAT = 5
-SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 
 
@@ -63,7 +63,7 @@ class JournalContents:
     what they told is graded again. length: of its whole lines.
     """
 
-    settings: dict[str, Any] | None = None
+    settings: RunSettings | None = None
     results: dict[str, JournalEntry] = field(default_factory=dict)
     finished: bool = False
     absent: set[str] = field(default_factory=set)
@@ -79,7 +79,7 @@ class Journal(ExitStack):
     moment; OSError where the file can't be written.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], rescore: bool = False) -> None:
+    def __init__(self, path: Path, settings: RunSettings, rescore: bool = False) -> None:
         super().__init__()
         self.path = path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
@@ -93,14 +93,14 @@ class Journal(ExitStack):
             self.results, self.dropped = contents.results, contents.dropped
             if contents.settings is None:  # new, or killed within its first line
                 self._file.truncate(0)
-                self.add(_line({"grader_journal": FORMAT, "settings": settings}))
+                self.add(_line({"grader_journal": FORMAT, "settings": encoded(settings)}))
                 _sync_folder(path.parent)
             else:
                 changed = accept_settings(path, contents.settings, settings, rescore)
                 self._file.truncate(contents.length)
                 if changed:
-                    keys = [key for key in (*changed, SET_BY) if key in settings]
-                    self.add(_line({"rescored": {key: settings[key] for key in keys}}))
+                    values = encoded(settings)
+                    self.add(_line({"rescored": {key: values[key] for key in (*changed, "set_by")}}))
             self.push(stack.pop_all())
 
     def add(self, line: bytes) -> None:
@@ -114,15 +114,15 @@ class Journal(ExitStack):
         self.add(_line({"finished": list(keys)}))
 
 
-def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
+def accept_settings(path: Path, old: RunSettings, settings: RunSettings, rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    changes = scheme.differences(old, settings, [key for key in settings if key != SET_BY])
-    refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
+    changes = scheme.differences(old, settings)
+    refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.MARKS)}
     if refused:
         options = set(refused) - {"course", "isolation"}
         advice = "Set these as they were to continue" if options else "Continue it as it was begun"
         advice += ", or name another folder to start a new run."
-        if not rescore and set(refused) <= set(scheme.KEYS):
+        if not rescore and set(refused) <= set(scheme.MARKS):
             advice += (
                 " To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
@@ -144,32 +144,30 @@ def load(path: Path) -> JournalContents:
             contents.finished = line.startswith(FINISHED)
             try:
                 if line.startswith(RESCORED):
-                    contents.settings |= _read(line)["rescored"]
+                    contents.settings = decoded(RunSettings, encoded(contents.settings) | _read(line)["rescored"])
                 elif contents.finished:
-                    reported = _read(line)["finished"]
-                    contents.absent = set() if reported is True else contents.results.keys() - reported
+                    contents.absent = contents.results.keys() - _read(line)["finished"]
                 else:
                     result = from_line(line)
                     contents.results[result.key] = result
                     contents.absent.discard(result.key)
-            except ValueError:
+            except (ValueError, TypeError, LookupError):
                 contents.dropped += 1
     if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):
         raise InputError(f"{path} is not a journal of this grader; name another folder.")
     return contents
 
 
-def _settings(line: bytes, path: Path) -> dict[str, Any]:
+def _settings(line: bytes, path: Path) -> RunSettings:
     try:
         data = _read(line)
         version, settings = data["grader_journal"], dict(data["settings"])
     except (ValueError, TypeError, LookupError):
         raise InputError(f"{path} is not a journal of this grader; name another folder.") from None
-    if version != FORMAT:
-        raise InputError(
-            f"{path} was written by another version of the grader; name another folder to start a new run."
-        )
-    return settings
+    with suppress(ValueError, TypeError, LookupError):
+        if version == FORMAT:  # a journal from before there was a setting has its default
+            return decoded(RunSettings, encoded(scheme.COURSE_DEFAULTS) | settings)
+    raise InputError(f"{path} was written by another version of the grader; name another folder to start a new run.")
 
 
 def _sync_folder(folder: Path) -> None:

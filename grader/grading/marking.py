@@ -24,7 +24,6 @@ from tornado.web import Application
 from grader.course.course import COURSE_ENV, Course
 from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
@@ -43,10 +42,10 @@ class Marking:
         contents = load(journal) if journal.is_file() else JournalContents()
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
-        self.course, self.marks, self.scheme = course, overrides, MarkingScheme.from_settings(contents.settings)
+        self.course, self.marks, self.scheme = course, overrides, contents.settings
         present = (one for key, one in contents.results.items() if key not in contents.absent)
         results = sorted(present, key=lambda one: one.report.name.casefold())
-        report = Report(tuple(one.report for one in results), contents.settings["seed"])
+        report = Report(tuple(one.report for one in results), contents.settings.seed)
         self.report = marks.apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
             aliases = pseudonyms.choose(journal.parent, [one.report.name for one in results])
@@ -55,7 +54,7 @@ class Marking:
         names = [(one.key, one.report.name) for one in results]
         self.names = marks.unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
-        more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
+        more = "" if contents.settings.isolation == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
         self.renewal = f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {AGAIN}"
         self.summary()  # wrong marks are told at once

@@ -1,23 +1,27 @@
-"""What verdicts are worth in a class, and what grade books are told: settings that a run keeps in its journal, contents of files included.
+"""What a class is graded and marked with, as a run keeps it in its journal, contents of files included.
 
-No submission is graded again where one of them changes. So they may change on purpose, with `--rescore`, and never by oversight: a run
-that continues takes them from the journal.
+No submission is graded again where the marking scheme changes. So it may change on purpose, with `--rescore`, and never
+by oversight: a run that continues takes every setting from the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from grader.course.spec import SEED
+from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.roster import Roster
-from grader.util.records import decoded
+from grader.util.records import NOT_STORED, encoded
 from grader.util.words import format_duration, join_names, pluralize
 
 
 @dataclass(frozen=True)
 class MarkingScheme:
-    """weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
+    """What verdicts are worth in a class, and what grade books are told.
+
+    weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
 
     max_points, assignment, roster: as in Gradebook. anonymous: whether reports have pseudonyms and no grade book is written.
     due: a time in UTC, '' where nobody said. grace: seconds that are in time, too. penalty: (number, whether it is a percentage of the
@@ -33,37 +37,55 @@ class MarkingScheme:
     due: str = ""
     grace: float = 0
     penalty: tuple[float, bool] | None = None
-    extensions: Mapping[str, float | str] | None = None
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> MarkingScheme:
-        own = {name: settings[name] for name in KEYS if name in settings}
-        if roster := own.get("roster"):
-            own["roster"] = decoded(Roster, {"column": "", "possible": {}} | roster)
-        return cls(**own)
+    extensions: Mapping[str, int | str] | None = None
 
 
-DEFAULTS = asdict(MarkingScheme())
-KEYS = tuple(DEFAULTS)
+@dataclass(frozen=True)
+class RunSettings(MarkingScheme):
+    """All settings of a run of `grader class`: the marking scheme, and what each submission is graded with.
+
+    course: its digest. exercises: those that count, None for all of the lessons'. core: whether the core's alone count.
+    timeout_s, seed, follow_through, seed_per_learner: as in grade.Settings. isolation: the level that held, '' before
+    it is known. require: the least one to grade with; each call says it anew. set_by: where each that somebody set was
+    set: '--due', or 'class.toml, line 3'.
+    """
+
+    course: str = ""
+    lessons: tuple[str, ...] = ()
+    exercises: tuple[str, ...] | None = None
+    core: bool | None = None
+    seed: int = SEED
+    timeout_s: float = TIMEOUT_S
+    follow_through: float | None = None
+    seed_per_learner: bool = False
+    isolation: str = ""
+    require: str = field(default="full", metadata=NOT_STORED)
+    set_by: Mapping[str, str] = field(default_factory=dict)
 
 
-def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
-    """For each of these settings that changed, in words: what it was and what it is now."""
-    pairs = {key: (earlier.get(key), now.get(key)) for key in keys}
-    changed = {key: pair for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])}
-    return {key: _changed(key, *pair) for key, pair in changed.items()}
+COURSE_DEFAULTS = RunSettings()
+MARKS = tuple(encoded(MarkingScheme()))  # the settings that may change without grading again
 
 
-def summary(settings: Mapping[str, Any]) -> str:
+def differences(earlier: RunSettings, now: RunSettings) -> dict[str, str]:
+    """For each setting that changed, in words: what it was and what it is now."""
+    old, new = encoded(earlier), encoded(now)
+    changed = [key for key in new if key != "set_by" and _content(key, old[key]) != _content(key, new[key])]
+    return {key: _changed(key, old[key], new[key]) for key in changed}
+
+
+def summary(settings: RunSettings) -> str:
     """The marking scheme in words; '' where it is the course's own."""
-    return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, DEFAULTS[key]) != DEFAULTS[key])
+    values, defaults = encoded(settings), encoded(COURSE_DEFAULTS)
+    return ", ".join(_setting(key, values[key]) for key in MARKS if values[key] != defaults[key])
 
 
-def describe_choices(settings: Mapping[str, Any]) -> str:
+def describe_choices(settings: RunSettings) -> str:
     """What counted that somebody set, and where: by an option of the command or by a line of class.toml."""
+    values = encoded(settings)
     choices = [
-        f"{_setting(key, settings[key]).removeprefix('--')} ({place})"
-        for key, place in settings["set_by"].items()
+        f"{_setting(key, values[key]).removeprefix('--')} ({place})"
+        for key, place in settings.set_by.items()
         if place.startswith(("--", "class.toml"))
     ]
     return f"What counted, and where it was set: {'; '.join(choices)}. All else is the course's." if choices else ""
@@ -109,7 +131,7 @@ _IN_WORDS: dict[str, Callable[[Any], str]] = {
 
 def _shown(key: str, value: Any) -> str:
     if value in (None, "", False):
-        return "all" if key in ("lessons", "exercises") else "none"
+        return "all" if key == "exercises" else "none"
     if value is True:
         return "given"
     if key in _IN_WORDS:

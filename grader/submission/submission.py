@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import itemgetter
@@ -137,33 +136,37 @@ def read_submission(
     name: str | None = None,
     lessons: Sequence[str] | None = None,
     reader: LocalReader | None = None,
-    base: Path | None = None,
 ) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
+
+    No link is followed: of a relative path below the current folder, of an absolute one below the folder that holds it.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
              notebook has every exercise missing.
     reader:  who reads the files, a Reader for a stranger's; by default this process, however long it takes.
-    base:    the folder above it below which no link is followed; by default the current one for a relative path, and
-             for an absolute one the folder that holds it.
     Raises:  InputError for a path that is not there, is no notebook or holds none, for one with a
              link on the way, and for an unknown lesson.
     """
     path = Path(path)
-    base = base or (path.parent if path.is_absolute() else Path())
     wanted = _known(course, lessons)
-    paths, passed_over = _files_of(path, base)
+    paths, passed_over = _files_of(path)
     top = path if path not in paths else path.parent
     reader = reader or LocalReader()
     reader.begin()
-    files = [_read(course, each, top, base, wanted, reader) for each in paths]
+    files = [_read(course, each, top, _base(path), wanted, reader) for each in paths]
     chosen, notes, doubts = _choose(course, files)
     lessons = wanted or tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
     notes[lessons[0]] = [*notes.get(lessons[0], ()), *passed_over]
     whole = Path(os.path.abspath(path))
     name = name or learner_name(whole.stem if path.is_file() else whole.name)
     return Submission(course, name, str(path), lessons, files, chosen, notes, doubts, reader)
+
+
+def check_path(course: Course, path: str | Path, lessons: Sequence[str] | None = None) -> None:
+    """Raises: InputError as read_submission() does, before anything is read."""
+    _known(course, lessons)
+    _files_of(Path(path))
 
 
 def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
@@ -187,9 +190,13 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
     return tuple(name for name in course.lessons() if name in known)
 
 
-def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
+def _base(path: Path) -> Path:
+    return path.parent if path.is_absolute() else Path()
+
+
+def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: InputError as read_submission() does."""
-    place = printable(str(path))
+    place, base = printable(str(path)), _base(path)
     link = links.first_link(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
@@ -223,18 +230,32 @@ def _read(
         notebook = reader.notebook(path, base)
     except Unreadable as error:
         return _File(*about, None, lesson_of_name(course, path), error.what, str(error))
-    lesson = course.current_name(notebook.lesson)
-    if lesson not in course.exercises:
-        lesson = lesson_of_name(course, path) or _lesson_of_cells(course, notebook)
-        lesson = lesson or (wanted[0] if wanted is not None and len(wanted) == 1 else "")
-    elif lesson not in course.lessons():
-        lesson = ""  # another hand-out's: its name or its cells may resemble another lesson's
+    lesson = recognize_lesson(course, notebook.lesson, path, notebook.defines)
+    other = course.other_handout(course.current_name(notebook.lesson))
+    if not (lesson or other) and wanted is not None and len(wanted) == 1:
+        lesson = wanted[0]
     if lesson:
         return _File(*about, notebook, lesson)
-    other = course.other_handout(course.current_name(notebook.lesson))
     what = f"{place} was not graded." if other else f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
     return _File(*about, notebook, "", what, f"{what} {other or advice}")
+
+
+def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[str]) -> str:
+    """The lesson that a notebook's metadata name, else its file's name, else most of the names that its cells define.
+
+    '' for none. Metadata of a lesson that this hand-out lacks decide, too: the name or the cells of such a notebook may
+    resemble another lesson's.
+    """
+    lesson = course.current_name(metadata)
+    if lesson in course.exercises:
+        return lesson if lesson in course.lessons() else ""
+    if lesson := lesson_of_name(course, path):
+        return lesson
+    defined = set(names)
+    counts = {lesson: len(defined.intersection(course.exercises[lesson])) for lesson in course.lessons()}
+    lesson = max(counts, key=counts.__getitem__, default="")  # of several the first
+    return lesson if counts.get(lesson) else ""
 
 
 def lesson_of_name(course: Course, path: Path) -> str:
@@ -245,12 +266,6 @@ def lesson_of_name(course: Course, path: Path) -> str:
             return course.current_name(lesson)
     number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
     return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
-
-
-def _lesson_of_cells(course: Course, notebook: Notebook) -> str:
-    """The lesson with the most exercises that the notebook defines."""
-    counts = Counter({lesson: len(notebook.defines & set(course.exercises[lesson])) for lesson in course.lessons()})
-    return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
 _REASONS = (  # to set a file aside, by the first place in which its rank is below that of the one that counts

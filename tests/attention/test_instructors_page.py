@@ -14,6 +14,6 @@ def test_the_example_of_a_class_s_settings_is_read(graded, tmp_path):
     (folder / "class.toml").write_text(GUIDES["instructors"].partition("```toml\n")[2].partition("```")[0])
     assert graded(folder, tmp_path / "out") == 0
     about = load(tmp_path / "out" / "journal.jsonl").settings
-    assert about["lessons"] == ["01_three_tokens", "05_numpy_to_pytorch"]
-    assert (about["weights"], about["grace"]) == ({"softmax_rows": 3}, 900)
-    assert about["due"] == "2026-11-20T22:59:00+00:00" and about["penalty"] == [10, True]
+    assert about.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
+    assert (about.weights, about.grace) == ({"softmax_rows": 3}, 900)
+    assert about.due == "2026-11-20T22:59:00+00:00" and about.penalty == (10, True)

@@ -20,6 +20,7 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import batch, class_folder
 from grader.grading.journal import from_line, load
+from grader.grading.scheme import RunSettings
 from grader.sandbox import isolation
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
@@ -438,4 +439,4 @@ def test_a_full_disk_is_a_sentence_and_keeps_what_was_done(tmp_path, monkeypatch
     said = capsys.readouterr().err
     assert "No space left on device" in said and "--resume" in said
     with pytest.raises(InputError):  # nothing was lost: the journal is one that can be resumed
-        Journal(tmp_path / "out" / "journal.jsonl", {"seed": 99})
+        Journal(tmp_path / "out" / "journal.jsonl", RunSettings(seed=99))

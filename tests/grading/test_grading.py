@@ -16,9 +16,11 @@ from grader.grading import grade as grading
 from grader.judging.judge import blame_callee
 from grader.judging.verdict import Verdict
 from grader.sandbox import session
+from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from grader.source.requirements import LIBRARIES
 from grader.source.slips import Slip
+from grader.util.errors import InputError
 from tests import toy_course as toy
 
 
@@ -244,13 +246,27 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
     for name, content in (("ada", toy.solved()), ("bob", b"{"), ("eve", toy.pristine())):
         (tmp_path / name).mkdir()
         toy.write(tmp_path / name / "01_toy.ipynb", content)
+    real, reads = Reader.notebook, []
+    monkeypatch.setattr(Reader, "notebook", lambda *about: reads.append(about[1].parent.name) or real(*about))
     report = grading.grade(grading.Settings(open_course(), seed=3, timeout_s=3), sorted(tmp_path.iterdir()))
+    assert reads == ["ada", "bob", "eve"], "each is read once"
     assert [(submission.name, submission.score) for submission in report.submissions] == [
         ("ada", 6),
         ("bob", 0),
         ("eve", 0),
     ]
     assert report.seed == 3 and report.isolation in ("full", "process")
+
+
+@pytest.mark.parametrize("lessons, wrong", [(None, "none there"), (("77",), "There is no lesson '77'")])
+def test_nothing_is_graded_where_a_path_or_a_lesson_is_wrong(monkeypatch, tmp_path, lessons, wrong):
+    toy.install(monkeypatch)
+    paths = [tmp_path / "01_toy.ipynb", *[tmp_path / "none there.ipynb"] * (lessons is None)]
+    toy.write(paths[0], toy.solved())
+    begun = []
+    with pytest.raises(InputError, match=wrong):
+        grading.grade(grading.Settings(open_course(), lessons), paths, on_start=begun.append)
+    assert not begun
 
 
 def test_text_of_a_verdict_is_limited():

@@ -12,7 +12,8 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading.class_folder import choose_lessons, entries
+from grader.grading import class_folder
+from grader.grading.class_folder import choose_lessons, entries, take_inventory
 from grader.grading.journal import load
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
@@ -30,8 +31,9 @@ def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
     return folder
 
 
-def chosen(folder: Path, kept=None):
-    return choose_lessons(open_course(), entries(folder)[0], kept)
+def chosen(folder: Path, kept=()):
+    lessons, sentences = choose_lessons(open_course(), take_inventory(open_course(), entries(folder)[0]), kept)
+    return list(lessons), sentences
 
 
 # --- which lessons ---------------------------------------------------------------------------
@@ -50,6 +52,21 @@ def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesso
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / names.get(how, "mine.ipynb")).write_text(json.dumps(notebook) if notebook else "")
     assert chosen(tmp_path)[0] == list(read_submission(open_course(), tmp_path / "ada").lessons) == [lesson]
+
+
+@pytest.mark.parametrize("file", [f"{FIRST}.ipynb", "mine.ipynb"])
+def test_a_notebook_of_a_lesson_that_this_hand_out_lacks_is_counted_for_no_lesson(tmp_path, monkeypatch, file):
+    folder = hand_in(tmp_path / "class", ada=(SECOND,), bob=(SECOND,), eve=(SECOND,))
+    for name in ("cyd", "dan", "zoe"):
+        (folder / name).mkdir()
+        notebook = open_course().pristine(FIRST)
+        notebook["metadata"]["grader"]["lesson"] = THIRD  # whatever its name and its cells resemble
+        (folder / name / file).write_text(json.dumps(notebook))
+    here = tuple(lesson for lesson in COURSE.lessons() if lesson != THIRD)
+    monkeypatch.setattr(type(open_course()), "lessons", lambda course: here)
+    assert not read_submission(open_course(), folder / "cyd").chosen
+    lessons, sentences = chosen(folder)
+    assert lessons == [SECOND] and len(sentences) == 1, "nothing else was handed in"
 
 
 @pytest.mark.parametrize(
@@ -115,6 +132,15 @@ def test_the_look_at_a_stranger_s_bytes_grows_with_their_number_alone(tmp_path, 
     assert time.process_time() - started < 20  # a tenth of a second here; hours, where it were quadratic
 
 
+def test_a_run_reads_each_submission_once_beside_its_grading(graded, tmp_path, monkeypatch):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST, SECOND)), tmp_path / "out"
+    real, reads = class_folder.pack, []
+    monkeypatch.setattr(class_folder, "pack", lambda entry: reads.append(entry.key) or real(entry))
+    for more in ((), ("--resume",)):
+        reads.clear()
+        assert graded(folder, out, *more) == 0 and reads == ["ada", "bob"]
+
+
 # --- what a run says and ends with -----------------------------------------------------------
 
 
@@ -167,14 +193,14 @@ def test_a_resumed_run_keeps_the_lessons_it_began_with(graded, tmp_path, capsys)
     assert graded(folder, out) == 0
     hand_in(folder, bob=(SECOND,), cyd=(SECOND,), dan=(SECOND,))
     assert graded(folder, out, "--resume") == 0
-    assert load(out / "journal.jsonl").settings["lessons"] == [FIRST]
+    assert load(out / "journal.jsonl").settings.lessons == (FIRST,)
     said = capsys.readouterr().out
     assert "Lesson 01 is graded" in said and "--lessons 01,02 would add lesson 02, which 3 of 4 handed in." in said
     report = json.loads((out / "report.json").read_text())
     assert [[lesson["name"] for lesson in one["lessons"]] for one in report["submissions"]] == [[FIRST]] * 4
     assert graded(folder, out, "--resume", "--lessons", "01,02") == 2
     assert f"--lessons {FIRST} (now {FIRST}, {SECOND})" in capsys.readouterr().err
-    assert graded(folder, out) == 0 and load(out / "journal.jsonl").settings["lessons"] == [SECOND], (
+    assert graded(folder, out) == 0 and load(out / "journal.jsonl").settings.lessons == (SECOND,), (
         "a new run chooses anew"
     )
 
@@ -183,7 +209,7 @@ def test_a_journal_torn_in_its_first_line_is_begun_anew(graded, tmp_path):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
     out.mkdir()
     (out / "journal.jsonl").write_bytes(b'{"grader_journal": 1, "settings": {"lessons"')
-    assert graded(folder, out, "--resume") == 0 and load(out / "journal.jsonl").settings["lessons"] == [FIRST]
+    assert graded(folder, out, "--resume") == 0 and load(out / "journal.jsonl").settings.lessons == (FIRST,)
 
 
 @pytest.mark.parametrize(

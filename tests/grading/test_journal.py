@@ -10,12 +10,15 @@ import pytest
 
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
+from grader.grading.scheme import RunSettings
 from grader.judging.evidence import cut
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 from grader.reports import report_json
+from grader.submission.roster import Person, Roster
 from grader.util.errors import InputError
+from grader.util.records import encoded
 
-SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_mixing"]}
+SETTINGS = RunSettings(seed=7, timeout_s=5.0, lessons=("01_mixing",))
 ARRAYS = [
     np.array([[1.5, np.nan], [np.inf, -np.inf]]),
     np.array([-0.0, 5e-324]),
@@ -183,10 +186,57 @@ def test_a_later_result_of_a_key_counts_and_opens_a_finished_run(tmp_path):
     assert found.results["ada"].digest == "d2" and not found.finished and not found.absent
 
 
-def test_a_journal_that_does_not_say_who_is_in_the_reports_has_everybody(tmp_path):
+def test_settings_come_back_as_they_were(tmp_path):
+    roster = Roster(
+        "r.csv", (Person("ada", {"name": "Ada"}, ("ada", "Ada")),), "login", ("a note",), {"A (1)": ""}, ("login",)
+    )
+    settings = RunSettings(
+        *({"double": 3.5}, True, 10.0, "A (1)", roster, False, "2026-10-01T09:00:00+00:00", 900, (10.0, True)),
+        *({"ada": 600, "bob": "2026-10-02T09:00:00+00:00"}, "digest", ("01_mixing", "02_logs"), ("double",), True),
+        *(8, 2.5, 0.5, True, "full"),
+        set_by={"seed": "--seed", "lessons": "class.toml, line 1"},
+    )
+    assert all(getattr(settings, name) for name in encoded(settings) if name != "anonymous"), "each has a value"
+    with Journal(tmp_path / "journal.jsonl", settings):
+        assert load(tmp_path / "journal.jsonl").settings == settings
+        assert load(tmp_path / "journal.jsonl").settings.require == "full", "each call says it anew"
+
+
+def test_a_journal_from_before_there_was_a_setting_has_its_default(tmp_path):
     path = begun(tmp_path / "journal.jsonl", "ada")
-    path.write_bytes(path.read_bytes() + b'{"finished": true}\n')
-    assert load(path).finished and not load(path).absent
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    data = json.loads(header)
+    for key in ("seed_per_learner", "follow_through", "extensions", "roster", "set_by"):
+        del data["settings"][key]
+    path.write_bytes(
+        json.dumps(data | {"settings": data["settings"] | {"no_more": 1}}).encode() + b"\n" + b"".join(lines)
+    )
+    with Journal(path, SETTINGS) as again:
+        assert list(again.results) == ["ada"] and load(path).settings == SETTINGS
+
+
+@pytest.mark.parametrize("changed", [{"seed": "7"}, {"lessons": None}, {"roster": {"path": "r.csv", "people": []}}])
+def test_settings_that_are_none_are_refused_and_stay(tmp_path, changed):
+    path = begun(tmp_path / "journal.jsonl", "ada")
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    data = json.loads(header)
+    data["settings"] |= changed
+    path.write_bytes(b"".join([json.dumps(data).encode() + b"\n", *lines]))
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="written by another version of the grader; name another folder"):
+        Journal(path, SETTINGS)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"finished": true}', b'{"finished": 3}', b'{"rescored": 1}', b'{"rescored": {"seed": ""}}']
+)
+def test_a_line_of_another_kind_costs_nothing_else(tmp_path, line):
+    path = begun(tmp_path / "journal.jsonl", "ada")
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    contents = load(path)
+    assert contents.dropped == 1 and list(contents.results) == ["ada"] and not contents.absent
+    assert contents.settings == SETTINGS
 
 
 def test_a_torn_line_at_any_byte_is_dropped_and_written_over(tmp_path):
@@ -214,13 +264,18 @@ def test_a_broken_line_in_the_middle_costs_its_own_submission_only(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changed, said", [({"seed": 8}, r"seed 7 \(now 8\)"), ({"lessons": None}, r"01_mixing \(now all\)")]
+    "changed, said",
+    [
+        ({"seed": 8}, r"seed 7 \(now 8\)"),
+        ({"lessons": ("02_logs",)}, r"01_mixing \(now 02_logs\)"),
+        ({"exercises": ("double",)}, r"exercises all \(now double\)"),
+    ],
 )
 def test_other_settings_are_refused_and_the_journal_stays(tmp_path, changed, said):
     path = begun(tmp_path / "journal.jsonl", "ada")
     before = path.read_bytes()
     with pytest.raises(InputError, match=said):
-        Journal(path, SETTINGS | changed)
+        Journal(path, dataclasses.replace(SETTINGS, **changed))
     assert path.read_bytes() == before
 
 

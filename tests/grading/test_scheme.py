@@ -11,6 +11,7 @@ import pytest
 from grader.cli import class_settings, options, parser
 from grader.grading import batch
 from grader.grading.journal import load
+from grader.grading.scheme import RunSettings
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.mixing_course import COURSE
@@ -138,24 +139,30 @@ def test_the_scheme_is_changed_on_purpose_and_stays_so(run, tmp_path, capsys, op
     assert run("--resume") == 0 and run.files() == files
 
 
+@pytest.mark.parametrize(
+    "core, exercises, counted", [(True, None, (ONE, TWO)), (True, (TWO, "x"), (TWO,)), (False, (TWO,), (TWO,))]
+)
+def test_of_the_exercises_that_are_named_the_core_s_alone_count_where_that_is_asked(
+    monkeypatch, core, exercises, counted
+):
+    monkeypatch.setattr(type(COURSE), "core_exercises", lambda course: (ONE, TWO))
+    chosen = RunSettings(lessons=(FIRST,), exercises=exercises, core=core)
+    assert class_settings.grading_settings(chosen).exercises == counted
+
+
 def test_what_rescore_does_not_name_stays(run):
     assert (
         run("--roster", "{here}/all", "--assignment", "A (1)", "--max-points", "10", "--weights", "{here}/seven") == 0
     )
     assert run("--rescore", "--partial") == 0
     about = load(run.out / "journal.jsonl").settings
-    assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (
-        True,
-        10,
-        "A (1)",
-        {ONE: 7},
-    )
+    assert (about.partial, about.max_points, about.assignment, about.weights) == (True, 10, "A (1)", {ONE: 7})
     assert "4711" in (run.out / "canvas.csv").read_text()
     assert (
         run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
     )
     about = load(run.out / "journal.jsonl").settings
-    assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
+    assert [getattr(about, key) for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
         None,
         None,
         None,
@@ -242,4 +249,4 @@ def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monke
         patch.setattr(class_reports, "write_reports", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run("--rescore", "--partial") == 130
     assert run() == 2, "as with every run that was stopped, --resume is to continue it"
-    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings["partial"] is True
+    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings.partial is True
