@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
@@ -44,7 +44,6 @@ class Pool(Protocol):
     width: int
 
     def submit(self, function: Any, *arguments: Any) -> Future: ...
-    def renew(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -130,62 +129,63 @@ def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str
 class LocalPool:
     """Grading processes on this machine, begun as fresh ones, which end with this one however it ends.
 
+    Each does one thing at a time, so that what ends it is known; another then takes its place.
     torch: whether to import it before they part ways, so that they share its memory (Linux).
     """
 
     def __init__(self, jobs: int, torch: bool = True, probes: Mapping[str, str] | None = None) -> None:
         self.width = 2 * jobs  # one in hand and one at hand, for each
-        self._jobs = jobs
-        self._torch = torch
-        self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         use_one_thread()  # before a grading process imports NumPy
         self._zygote = Zygote(Program(torch, probes or {}), self._folder) if sys.platform == "linux" else None
-        self._begin()
-
-    def _begin(self) -> None:
-        context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
-        if self._shares:
-            context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
+        shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
+        self._context: Any = multiprocessing.get_context("forkserver" if shares else "spawn")
+        if shares:
+            self._context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if torch else [])])
             _start_forkserver()
         # Its other end closes when this process ends, killed or not.
-        self._ends, self._alive = context.Pipe(duplex=False)
-        zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
-        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (self._ends, self._folder, zygote))
-        # _end() closes it, and so does the thread that feeds the queue: at once, they would close one descriptor twice.
-        lock, reader = threading.Lock(), self._pool._call_queue._reader  # type: ignore[attr-defined]
-        close = reader.close
-
-        def close_alone() -> None:
-            with lock:
-                close()
-
-        reader.close = close_alone
+        self._ends, self._alive = self._context.Pipe(duplex=False)
+        self._idle: list[tuple[Any, Any]] = []  # processes, each with the channel to it
+        self._threads = ThreadPoolExecutor(jobs)
 
     def submit(self, function: Any, *arguments: Any) -> Future:
-        """Raises: BrokenExecutor after a process has ended, until renew()."""
-        return self._pool.submit(function, *arguments)
+        """Its exception is a BrokenExecutor where the process has ended."""
+        return self._threads.submit(self._call, function, *arguments)
 
-    def renew(self) -> None:
-        """Fresh processes in place of all."""
-        self._end()
-        self._begin()
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        try:
+            process, channel = self._idle.pop()
+        except IndexError:
+            process, channel = self._begin()
+        try:
+            channel.send((function, arguments))
+            answer = channel.recv()
+        except (EOFError, OSError):
+            channel.close()
+            process.join()
+            raise BrokenExecutor(f"exit code {process.exitcode}") from None
+        self._idle.append((process, channel))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    def _end(self) -> None:
-        self._alive.close()
-        # What waits for room in the queue would wait for ever when its readers are gone, since the pool holds one itself.
-        if queue := self._pool._call_queue:  # type: ignore[attr-defined]
-            queue._reader.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._ends.close()
+    def _begin(self) -> tuple[Any, Any]:
+        channel, its_channel = self._context.Pipe()
+        zygote = self._zygote and self._zygote.channel
+        with its_channel:
+            process = self._context.Process(target=_serve, args=(its_channel, self._ends, self._folder, zygote))
+            process.start()
+        return process, channel
 
     def close(self) -> None:
-        """Ends every process and removes every file of theirs."""
-        self._end()
+        """Ends every process, but for Python's fork server, which ends with this one, and removes every file of theirs."""
+        self._alive.close()
+        self._threads.shutdown(cancel_futures=True)
+        self._ends.close()
+        for process, _ in self._idle:
+            process.join()
         if self._zygote is not None:
             self._zygote.close()
-        if self._shares:
-            forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
 
 
@@ -199,14 +199,25 @@ def _start_forkserver() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
+def _serve(channel: Any, ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
+    """A grading process: answers each (function, arguments) with what that returns or raises, until `ends` does."""
     global _zygote
     _zygote = zygote
     gc.freeze()  # a collection here then leaves what was imported before shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tempfile.tempdir = folder
-    threading.Thread(target=_end_with, args=(ends, folder), daemon=True).start()
+    end = threading.Thread(target=_end_with, args=(ends, folder), daemon=True)
+    end.start()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            function, arguments = channel.recv()
+            try:
+                answer = function(*arguments)
+            except Exception as error:
+                answer = error
+            channel.send(answer)
+    end.join()
 
 
 def _end_with(ends: Any, folder: str) -> None:
@@ -234,49 +245,36 @@ def isolation_of(pool: Pool, settings: Settings) -> str:
 
 
 def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
-    """Yields each submission's line of the journal, in the order in which they end."""
-    waiting: deque[ClassEntry] = deque(entries)
-    running: dict[Future, PackedSubmission] = {}
-    suspects: list[PackedSubmission] = []  # in hand when a process ended; one of them may have ended it
-    broken = False
-    while waiting or running or suspects:
-        if not running and (broken or not waiting):
-            if broken:
-                pool.renew()
-            broken = False
-            while suspects:
-                yield _grade_alone(suspects.pop(0), settings, pool)
-        while waiting and not broken and len(running) < pool.width:
-            packed = pack(waiting.popleft())
-            try:
-                running[pool.submit(grade_packed, packed, settings)] = packed
-            except BrokenExecutor:
-                suspects.append(packed)
-                broken = True
+    """Yields each submission's line of the journal, in the order in which they end.
+
+    One that fails is tried once more when all others are done, with no other in hand.
+    """
+    waiting = deque(entries)
+    running: dict[Future, ClassEntry] = {}
+    failed: list[ClassEntry] = []
+    while waiting or running:
+        while waiting and len(running) < pool.width:
+            entry = waiting.popleft()
+            running[pool.submit(grade_packed, pack(entry), settings)] = entry
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-            packed = running.pop(future)
+            entry = running.pop(future)
             try:
                 line = future.result()
             except TooOpen:
                 raise
-            except Exception as error:  # the process ended, or a mistake of ours
-                suspects.append(packed)
-                broken = broken or isinstance(error, BrokenExecutor)
+            except Exception:  # its process ended, or a mistake of ours
+                failed.append(entry)
             else:
                 yield line
-
-
-def _grade_alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
-    """The second attempt, with no other submission in hand: what ends this process is this submission."""
-    try:
-        return pool.submit(grade_packed, packed, settings).result()
-    except TooOpen:
-        raise
-    except BrokenExecutor as error:
-        pool.renew()
-        return _ungraded_line(packed, settings, f"The grading process ended twice: {error}")
-    except Exception as error:
-        return _ungraded_line(packed, settings, f"{type(error).__name__}: {error}")
+    for packed in map(pack, failed):
+        try:
+            line = pool.submit(grade_packed, packed, settings).result()
+        except TooOpen:
+            raise
+        except Exception as error:
+            ended = "The grading process ended twice" if isinstance(error, BrokenExecutor) else type(error).__name__
+            line = _ungraded_line(packed, settings, f"{ended}: {error}")
+        yield line
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
