@@ -1,7 +1,7 @@
 """Many submissions: each is graded by a thread of a grading process, which keeps one warm sandbox.
 
-A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
-what ends that too is 'could_not_grade'. dask_pool.py does the same on other machines.
+A grading process that ends costs nothing: what it had in hand is graded again, alone in a fresh one, and only what ends
+that too is 'could_not_grade'. dask_pool.py does the same on other machines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
@@ -26,7 +26,7 @@ from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpa
 from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import Report, SubmissionReport
-from grader.sandbox.process import Program
+from grader.sandbox.process import Program, ending_of
 from grader.sandbox.sandbox import LEVELS, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
@@ -79,29 +79,22 @@ def isolation_level(settings: Settings) -> str:
     return _warm_sandbox(settings).isolation
 
 
-def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
-    """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+def grade_packed(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
+    """One submission's line of the journal, and whether the grader did all that it should; else the next finds all things fresh."""
     if packed.closed:
-        return _ungraded_line(packed, settings, packed.closed[0])
-    with contextlib.suppress(Exception):
-        line, sound = _try_grade(packed, settings)
-        if sound:
-            return line
-    close_sandboxes(threading.get_ident())
-    return _try_grade(packed, settings)[0]
-
-
-def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
-    """The line, and whether the grader did all that it should."""
-    sandbox, place = _warm_sandbox(settings), new_folder()
+        return _ungraded_line(packed, settings, packed.closed[0]), True
+    place, sound = new_folder(), False
     try:
+        sandbox = _warm_sandbox(settings)
         submission = unpack(packed, Path(place)) or _unread(packed, settings)
         own = replace(settings, seed=settings.seed_of(packed.key))
         report = grade_submission(own, submission, name=packed.name, sandbox=sandbox)
+        sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
+        return _line(packed, report, sandbox.isolation), sound
     finally:
         remove_folder(place)
-    sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
-    return _line(packed, report, sandbox.isolation), sound
+        if not sound:
+            close_sandboxes(threading.get_ident())
 
 
 def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
@@ -149,7 +142,7 @@ class LocalPool:
         self._threads = ThreadPoolExecutor(jobs)
 
     def submit(self, function: Any, *arguments: Any) -> Future:
-        """Its exception is a BrokenExecutor where the process has ended."""
+        """Its exception is a SandboxError where the process has ended."""
         return self._threads.submit(self._call, function, *arguments)
 
     def _call(self, function: Any, *arguments: Any) -> Any:
@@ -163,7 +156,7 @@ class LocalPool:
         except (EOFError, OSError):
             channel.close()
             process.join()
-            raise BrokenExecutor(f"exit code {process.exitcode}") from None
+            raise SandboxError(f"the grading process ended{ending_of(process.exitcode)}") from None
         self._idle.append((process, channel))
         if isinstance(answer, Exception):
             raise answer
@@ -181,7 +174,6 @@ class LocalPool:
         """Ends every process, but for Python's fork server, which ends with this one, and removes every file of theirs."""
         self._alive.close()
         self._threads.shutdown(cancel_futures=True)
-        self._ends.close()
         for process, _ in self._idle:
             process.join()
         if self._zygote is not None:
@@ -227,9 +219,8 @@ def _end_with(ends: Any, folder: str) -> None:
     if _zygote is None:  # else what this process keeps warm sees its end, and ends with all that it started
         with contextlib.suppress(Exception):
             close_sandboxes()
-    if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
-        with contextlib.suppress(Exception):
-            remove_folder(folder)  # nobody else is left to do it
+    with contextlib.suppress(Exception):
+        remove_folder(folder)  # nobody else may be left to do it
     os._exit(0)
 
 
@@ -238,43 +229,33 @@ def _end_with(ends: Any, folder: str) -> None:
 
 def isolation_of(pool: Pool, settings: Settings) -> str:
     """The isolation that holds in a pool's first sandbox. Raises: TooOpen, SandboxError."""
-    try:
-        return pool.submit(isolation_level, settings).result()
-    except BrokenExecutor as error:
-        raise SandboxError(f"no grading process could be started: {error}") from error
+    return pool.submit(isolation_level, settings).result()
 
 
 def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
     """Yields each submission's line of the journal, in the order in which they end.
 
-    One that fails is tried once more when all others are done, with no other in hand.
+    Where the grader itself failed, or its process ended, it tries once more after all others, with nothing else in hand.
     """
-    waiting = deque(entries)
-    running: dict[Future, ClassEntry] = {}
-    failed: list[ClassEntry] = []
+    waiting, again = deque(entries), set[str]()
+    running: dict[Future, tuple[ClassEntry, PackedSubmission]] = {}
     while waiting or running:
-        while waiting and len(running) < pool.width:
-            entry = waiting.popleft()
-            running[pool.submit(grade_packed, pack(entry), settings)] = entry
+        while waiting and len(running) < (1 if waiting[0].key in again else pool.width):
+            packed = pack(entry := waiting.popleft())
+            running[pool.submit(grade_packed, packed, settings)] = entry, packed
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-            entry = running.pop(future)
+            entry, packed = running.pop(future)
             try:
-                line = future.result()
+                line, sound = future.result()
             except TooOpen:
                 raise
-            except Exception:  # its process ended, or a mistake of ours
-                failed.append(entry)
-            else:
+            except Exception as error:  # the process ended, or a mistake of ours
+                line, sound = _ungraded_line(packed, settings, f"{type(error).__name__}: {error}"), False
+            if sound or entry.key in again:
                 yield line
-    for packed in map(pack, failed):
-        try:
-            line = pool.submit(grade_packed, packed, settings).result()
-        except TooOpen:
-            raise
-        except Exception as error:
-            ended = "The grading process ended twice" if isinstance(error, BrokenExecutor) else type(error).__name__
-            line = _ungraded_line(packed, settings, f"{ended}: {error}")
-        yield line
+            else:
+                again.add(entry.key)
+                waiting.append(entry)
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:

@@ -10,8 +10,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 
 import psutil
 import pytest
@@ -21,6 +19,7 @@ from grader.course.course import open_course
 from grader.grading import batch, class_folder
 from grader.grading.journal import from_line, load
 from grader.sandbox import isolation
+from grader.sandbox.isolation import SandboxError
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 from tests import small_class
@@ -286,72 +285,109 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
 
 
 class Fragile:
-    """A pool whose process ends with the submissions named, each time or the first time only, and takes with it
-    whatever was handed in beside them."""
+    """A pool whose process ends with the submissions named, each time or the first time only, or is not sound with them, and which
+    ends, as a worker of a cluster does, with whatever was handed in beside them."""
 
-    def __init__(self, width: int, always=(), once=()) -> None:
-        self.width, self.always, self.once = width, set(always), set(once)
+    def __init__(self, width: int, always=(), once=(), unsound=()) -> None:
+        self.width, self.always, self.once, self.unsound = width, set(always), set(once), set(unsound)
         self.tried: list[str] = []
-        self.broken, self.renewed = False, 0
         self.held: Future | None = None
+        self.lone = True  # whether each second attempt was the only thing in hand
 
     def submit(self, function, packed, settings) -> Future:
-        if self.broken:
-            raise BrokenProcessPool("ended")
+        self.lone &= packed.key not in self.tried or self.held is None or self.held.done()
         self.tried.append(packed.key)
         future: Future = Future()
         if packed.key in self.always or packed.key in self.once:
             self.once.discard(packed.key)
-            self.broken = True
-            future.set_exception(BrokenProcessPool("ended"))
-            if self.held is not None:
-                self.held.set_exception(BrokenProcessPool("ended"))
+            for lost in filter(None, (future, self.held)):
+                lost.set_exception(OSError("ended"))
         elif self.width > 1 and packed.key == "b" and self.held is None:
             self.held = future  # in hand until its process ends
         else:
-            future.set_result(packed.key)
+            future.set_result((packed.key, packed.key not in self.unsound))
+            self.unsound.discard(packed.key)
         return future
 
-    def renew(self) -> None:
-        self.broken = False
-        self.renewed += 1
+
+def class_of(tmp_path, keys: str = "abcdef") -> list[class_folder.ClassEntry]:
+    return [class_folder.ClassEntry(key, key, tmp_path / key) for key in keys]
 
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(width, once={"c"})
-    assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
-    assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+    lines = list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course()), pool))
+    assert sorted(lines) == sorted("abcdef") and sorted(lines[-len(again) :]) == again, "after all others"
+    assert pool.lone and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+
+
+def test_where_the_grader_itself_failed_it_tries_once_more(tmp_path):
+    pool = Fragile(4, unsound={"a", "f"})
+    lines = list(batch.grade_all(class_of(tmp_path, "acdef"), batch.Settings(open_course()), pool))
+    assert sorted(lines) == sorted("acdef") and sorted(pool.tried) == sorted("aacdeff")
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(1, always={"c"})
-    lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
+    lines = list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
     (ours,) = [from_line(line) for line in lines if isinstance(line, bytes)]
     assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
     assert pool.tried.count("c") == 2 and ours.report.max_score > 0
 
 
+def grading_processes() -> list[psutil.Process]:
+    """Those of this process's pools: the fork server's, or where there is none, this one's own."""
+    said = {process: " ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)}
+    own = [process for process, command in said.items() if "spawn_main" in command]
+    return own + [
+        process for process, command in said.items() if "forkserver" in command and process.ppid() != os.getpid()
+    ]
+
+
 def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     folder = hand_in(tmp_path / "class", **CODES)
     found, _ = class_folder.entries(folder)
     pool = batch.LocalPool(1, torch=False)
-    keys = []
+    keys, killed = [], []
     try:
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
         batch.isolation_of(pool, settings)
         for line in batch.grade_all(found, settings, pool):
-            keys.append(from_line(line).key)
+            entry = from_line(line)
+            keys.append(entry.key)
+            assert "could_not_grade" not in {verdict.status for verdict in entry.report.verdicts}
             if len(keys) == 2:
-                for process in psutil.Process().children():
-                    if "spawn_main" in " ".join(process.cmdline()):
-                        process.kill()
+                killed = grading_processes()
+                for process in killed:
+                    process.kill()
     finally:
         pool.close()
-    assert sorted(keys) == sorted(CODES)
+    assert sorted(keys) == sorted(CODES) and len(killed) == 1
+    assert not grading_processes()
+
+
+def end_this_process(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raise_error(error: Exception) -> None:
+    raise error
+
+
+def test_a_pool_tells_what_ended_its_process_and_harms_nothing_beside_it():
+    pool = batch.LocalPool(2, torch=False)
+    try:
+        beside, ended = pool.submit(time.sleep, 1), pool.submit(end_this_process)
+        with pytest.raises(SandboxError, match=r"the grading process ended \(signal SIGKILL\)"):
+            ended.result()
+        assert pool.submit(len, "abc").result() == 3, "another has taken its place"
+        with pytest.raises(batch.TooOpen, match="walls"):
+            pool.submit(raise_error, batch.TooOpen("no walls")).result()
+        assert beside.result() is None
+    finally:
+        pool.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where there is no fork server, processes end otherwise")
@@ -369,17 +405,6 @@ time.sleep(0.5)  # until the first of them fills the pipe
 pool.close()
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=small_class.ROOT, timeout=40).returncode == 0
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="where there is no fork server, processes end otherwise")
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_pool_closes_no_descriptor_twice(monkeypatch):
-    """The thread that feeds its queue and the one that ends it both close the pipe; each is made slow, so that they meet."""
-    real, slow = Connection._close, 0.3
-    monkeypatch.setattr(Connection, "_close", lambda self: (time.sleep(slow), real(self)))
-    pool = batch.LocalPool(1, torch=False)
-    pool.submit(time.sleep, 0).result()
-    pool.close()
 
 
 def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):
