@@ -10,6 +10,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
@@ -203,8 +204,9 @@ def _serve(channel: Any, ends: Any, folder: str, zygote: ZygoteChannel | None) -
     end.start()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            function, arguments = channel.recv()
+            request = channel.recv_bytes()
             try:
+                function, arguments = pickle.loads(request)
                 answer = function(*arguments)
             except Exception as error:
                 answer = error

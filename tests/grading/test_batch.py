@@ -20,10 +20,11 @@ from grader.grading import batch, class_folder
 from grader.grading.journal import from_line, load
 from grader.sandbox import isolation
 from grader.sandbox.isolation import SandboxError
+from grader.sandbox.process import START
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 from tests import small_class
-from tests.conftest import heed_interrupts
+from tests.conftest import children, heed_interrupts
 from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, Here, hand_in, left_behind, notebook, run, scores, timeless
 
 CODES = {"ada": RIGHT, "bob": WRONG, "cyd": "x = 3", "dan": RIGHT, "eve": WRONG, "flo": RIGHT}
@@ -292,12 +293,17 @@ class Fragile:
         self.width, self.always, self.once, self.unsound = width, set(always), set(once), set(unsound)
         self.tried: list[str] = []
         self.held: Future | None = None
-        self.lone = True  # whether each second attempt was the only thing in hand
+        self.in_hand = 0
+        self.beside: list[int] = []  # of each second attempt, how many others were in hand
 
     def submit(self, function, packed, settings) -> Future:
-        self.lone &= packed.key not in self.tried or self.held is None or self.held.done()
+        if packed.key in self.tried:
+            self.beside.append(self.in_hand)
         self.tried.append(packed.key)
+        self.in_hand += 1
         future: Future = Future()
+        result = future.result
+        future.result = lambda: (setattr(self, "in_hand", self.in_hand - 1), result())[1]
         if packed.key in self.always or packed.key in self.once:
             self.once.discard(packed.key)
             for lost in filter(None, (future, self.held)):
@@ -319,13 +325,13 @@ def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
     pool = Fragile(width, once={"c"})
     lines = list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course()), pool))
     assert sorted(lines) == sorted("abcdef") and sorted(lines[-len(again) :]) == again, "after all others"
-    assert pool.lone and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+    assert pool.beside == [0] * len(again) and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_where_the_grader_itself_failed_it_tries_once_more(tmp_path):
     pool = Fragile(4, unsound={"a", "f"})
     lines = list(batch.grade_all(class_of(tmp_path, "acdef"), batch.Settings(open_course()), pool))
-    assert sorted(lines) == sorted("acdef") and sorted(pool.tried) == sorted("aacdeff")
+    assert sorted(lines) == sorted("acdef") and sorted(pool.tried) == sorted("aacdeff") and pool.beside == [0, 0]
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
@@ -337,13 +343,23 @@ def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_
     assert pool.tried.count("c") == 2 and ours.report.max_score > 0
 
 
+def test_less_isolation_in_the_middle_ends_the_batch(tmp_path):
+    class Open:
+        width = 2
+
+        def submit(self, *_):
+            future: Future = Future()
+            future.set_exception(batch.TooOpen("no walls"))
+            return future
+
+    with pytest.raises(batch.TooOpen):
+        list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course()), Open()))
+
+
 def grading_processes() -> list[psutil.Process]:
-    """Those of this process's pools: the fork server's, or where there is none, this one's own."""
-    said = {process: " ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)}
-    own = [process for process, command in said.items() if "spawn_main" in command]
-    return own + [
-        process for process, command in said.items() if "forkserver" in command and process.ppid() != os.getpid()
-    ]
+    """Those of this process's pools."""
+    names = "multiprocessing.forkserver", "spawn_main"
+    return [process for process in children() if any(name in " ".join(process.cmdline()) for name in names)]
 
 
 def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
@@ -386,6 +402,19 @@ def test_a_pool_tells_what_ended_its_process_and_harms_nothing_beside_it():
         with pytest.raises(batch.TooOpen, match="walls"):
             pool.submit(raise_error, batch.TooOpen("no walls")).result()
         assert beside.result() is None
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where nothing is forked, nothing is shared")
+def test_grading_processes_share_one_zygote():
+    pool = batch.LocalPool(2, torch=False)
+    try:
+        settings = batch.Settings(open_course(), lessons=(LESSON,))
+        levels = [pool.submit(batch.isolation_level, settings) for _ in range(2)]
+        assert len({level.result() for level in levels}) == 1 and len(grading_processes()) == 2
+        warm = [process for process in children() if {"warm", str(START)} <= set(process.cmdline())]
+        assert len([process for process in warm if process.parent() not in warm]) == 1
     finally:
         pool.close()
 
