@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from multiprocessing import forkserver, resource_tracker
+from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -136,11 +137,14 @@ class LocalPool:
         self._context: Any = multiprocessing.get_context("forkserver" if shares else "spawn")
         if shares:
             self._context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if torch else [])])
-            _start_forkserver()
         # Its other end closes when this process ends, killed or not.
         self._ends, self._alive = self._context.Pipe(duplex=False)
         self._idle: list[tuple[Any, Any]] = []  # processes, each with the channel to it
-        self._threads = ThreadPoolExecutor(jobs)
+        deaf = None
+        if sys.platform != "win32":  # what these threads start doesn't hear Ctrl-C, not while it imports either
+            resource_tracker.ensure_running()  # it would make the thread hear again that starts it
+            deaf = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
+        self._threads = ThreadPoolExecutor(jobs, initializer=deaf)
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Its exception is a SandboxError where the process has ended."""
@@ -180,16 +184,6 @@ class LocalPool:
         if self._zygote is not None:
             self._zygote.close()
         remove_folder(self._folder)
-
-
-def _start_forkserver() -> None:
-    """Starts it deaf to Ctrl-C, which it would only become once it has imported what it is to."""
-    resource_tracker.ensure_running()  # which would make it hear again
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _serve(channel: Any, ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:

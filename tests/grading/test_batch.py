@@ -150,6 +150,27 @@ def test_ctrl_c_in_a_terminal_before_anything_is_graded_says_so(tmp_path, scratc
     assert not out.exists() and left_behind(scratch) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal's processes are a group elsewhere")
+def test_ctrl_c_in_a_terminal_says_so_where_grading_processes_are_fresh_interpreters(tmp_path, scratch):
+    """As everywhere but on Linux, and there where the temporary folder's path leaves no room for the fork server's socket."""
+    folder, out, deep = (
+        hand_in(tmp_path / "class", ada=RIGHT),
+        tmp_path / "out",
+        scratch / ("x" * batch.LONGEST_TEMPORARY),
+    )
+    process = start(deep, folder, out, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(
+        "spawn_main" in " ".join(child.cmdline()) for child in psutil.Process(process.pid).children()
+    ):
+        time.sleep(0.01)
+    time.sleep(0.2)  # it imports
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "grader: stopped. Nothing was graded.\n")
+    assert left_behind(deep) == []
+
+
 def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(tmp_path, capsys):
     folder = hand_in(tmp_path / "class", ada=WRONG, bob=RIGHT)
     out, scratch = tmp_path / "out", tmp_path / "scratch"
