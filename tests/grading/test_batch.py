@@ -462,6 +462,22 @@ pool.close()
     assert subprocess.run([sys.executable, "-c", code], cwd=small_class.ROOT, timeout=40).returncode == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are others elsewhere")
+def test_a_pool_s_files_go_with_its_last_process_whatever_was_killed(scratch):
+    code = """
+import os, psutil, signal
+from grader.grading import batch
+pool = batch.LocalPool(1, torch=False)
+pool.submit(len, "abc").result()
+(zygote,) = (process for process in psutil.Process().children() if "warm" in process.cmdline())
+zygote.kill()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, cwd=small_class.ROOT, env=small_class.environment(scratch), timeout=40)
+    assert ended.returncode == -signal.SIGKILL and left_behind(scratch) == []
+
+
 def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):
     """A class is strangers' work; what is lacking, and what helps, is said."""
     folder = hand_in(tmp_path / "class", ada=RIGHT)
