@@ -274,18 +274,19 @@ def artefacts(request) -> Path:
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """An empty folder with a path so short that grading processes can share their memory."""
+    """An empty folder with a path so short that grading processes can share their memory; see batch.LocalPool."""
     place = Path(tempfile.mkdtemp(prefix="s-", dir="/tmp" if Path("/tmp").is_dir() else None))
     yield place
     shutil.rmtree(place, ignore_errors=True)
 
 
 def children() -> list[psutil.Process]:
-    """Every process that this one started, directly or not; multiprocessing's own bookkeeper, which stays, aside."""
+    """Every process that this one started, directly or not; multiprocessing's own, its bookkeeper and its fork server, which stay, aside."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
-            if "resource_tracker" not in " ".join(process.cmdline()):
+            command, own = " ".join(process.cmdline()), process.ppid() == os.getpid()
+            if "resource_tracker" not in command and not (own and "multiprocessing.forkserver" in command):
                 found.append(process)
         except psutil.Error:
             pass

@@ -1,7 +1,7 @@
 """Many submissions: each is graded by a thread of a grading process, which keeps one warm sandbox.
 
-A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
-what ends that too is 'could_not_grade'. dask_pool.py does the same on other machines.
+A grading process that ends costs nothing: what it had in hand is graded again, alone in a fresh one, and only what ends
+that too is 'could_not_grade'. dask_pool.py does the same on other machines.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from multiprocessing import forkserver, resource_tracker
+from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +28,7 @@ from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpa
 from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import Report, SubmissionReport
-from grader.sandbox.process import Program
+from grader.sandbox.process import Program, ending_of
 from grader.sandbox.sandbox import LEVELS, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
@@ -44,7 +46,6 @@ class Pool(Protocol):
     width: int
 
     def submit(self, function: Any, *arguments: Any) -> Future: ...
-    def renew(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -80,29 +81,22 @@ def isolation_level(settings: Settings) -> str:
     return _warm_sandbox(settings).isolation
 
 
-def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
-    """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+def grade_packed(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
+    """One submission's line of the journal, and whether the grader did all that it should; else the next finds all things fresh."""
     if packed.closed:
-        return _ungraded_line(packed, settings, packed.closed[0])
-    with contextlib.suppress(Exception):
-        line, sound = _try_grade(packed, settings)
-        if sound:
-            return line
-    close_sandboxes(threading.get_ident())
-    return _try_grade(packed, settings)[0]
-
-
-def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
-    """The line, and whether the grader did all that it should."""
-    sandbox, place = _warm_sandbox(settings), new_folder()
+        return _ungraded_line(packed, settings, packed.closed[0]), True
+    place, sound = new_folder(), False
     try:
+        sandbox = _warm_sandbox(settings)
         submission = unpack(packed, Path(place)) or _unread(packed, settings)
         own = replace(settings, seed=settings.seed_of(packed.key))
         report = grade_submission(own, submission, name=packed.name, sandbox=sandbox)
+        sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
+        return _line(packed, report, sandbox.isolation), sound
     finally:
         remove_folder(place)
-    sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
-    return _line(packed, report, sandbox.isolation), sound
+        if not sound:
+            close_sandboxes(threading.get_ident())
 
 
 def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
@@ -130,83 +124,88 @@ def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str
 class LocalPool:
     """Grading processes on this machine, begun as fresh ones, which end with this one however it ends.
 
+    Each does one thing at a time, so that what ends it is known; another then takes its place.
     torch: whether to import it before they part ways, so that they share its memory (Linux).
     """
 
     def __init__(self, jobs: int, torch: bool = True, probes: Mapping[str, str] | None = None) -> None:
         self.width = 2 * jobs  # one in hand and one at hand, for each
-        self._jobs = jobs
-        self._torch = torch
-        self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         use_one_thread()  # before a grading process imports NumPy
         self._zygote = Zygote(Program(torch, probes or {}), self._folder) if sys.platform == "linux" else None
-        self._begin()
-
-    def _begin(self) -> None:
-        context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
-        if self._shares:
-            context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
-            _start_forkserver()
+        shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
+        self._context: Any = multiprocessing.get_context("forkserver" if shares else "spawn")
+        if shares:
+            self._context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if torch else [])])
         # Its other end closes when this process ends, killed or not.
-        self._ends, self._alive = context.Pipe(duplex=False)
-        zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
-        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (self._ends, self._folder, zygote))
-        # _end() closes it, and so does the thread that feeds the queue: at once, they would close one descriptor twice.
-        lock, reader = threading.Lock(), self._pool._call_queue._reader  # type: ignore[attr-defined]
-        close = reader.close
-
-        def close_alone() -> None:
-            with lock:
-                close()
-
-        reader.close = close_alone
+        self._ends, self._alive = self._context.Pipe(duplex=False)
+        self._idle: list[tuple[Any, Any]] = []  # processes, each with the channel to it
+        deaf = None
+        if sys.platform != "win32":  # what these threads start doesn't hear Ctrl-C, not while it imports either
+            resource_tracker.ensure_running()  # it would make the thread hear again that starts it
+            deaf = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
+        self._threads = ThreadPoolExecutor(jobs, initializer=deaf)
 
     def submit(self, function: Any, *arguments: Any) -> Future:
-        """Raises: BrokenExecutor after a process has ended, until renew()."""
-        return self._pool.submit(function, *arguments)
+        """Its exception is a SandboxError where the process has ended."""
+        return self._threads.submit(self._call, function, *arguments)
 
-    def renew(self) -> None:
-        """Fresh processes in place of all."""
-        self._end()
-        self._begin()
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        try:
+            process, channel = self._idle.pop()
+        except IndexError:
+            process, channel = self._begin()
+        try:
+            channel.send((function, arguments))
+            answer = channel.recv()
+        except (EOFError, OSError):
+            channel.close()
+            process.join()
+            raise SandboxError(f"the grading process ended{ending_of(process.exitcode)}") from None
+        self._idle.append((process, channel))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    def _end(self) -> None:
-        self._alive.close()
-        # What waits for room in the queue would wait for ever when its readers are gone, since the pool holds one itself.
-        if queue := self._pool._call_queue:  # type: ignore[attr-defined]
-            queue._reader.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._ends.close()
+    def _begin(self) -> tuple[Any, Any]:
+        channel, its_channel = self._context.Pipe()
+        zygote = self._zygote and self._zygote.channel
+        with its_channel:
+            process = self._context.Process(target=_serve, args=(its_channel, self._ends, self._folder, zygote))
+            process.start()
+        return process, channel
 
     def close(self) -> None:
-        """Ends every process and removes every file of theirs."""
-        self._end()
+        """Ends every process, but for Python's fork server, which ends with this one, and removes every file of theirs."""
+        self._alive.close()
+        self._threads.shutdown(cancel_futures=True)
+        for process, _ in self._idle:
+            process.join()
         if self._zygote is not None:
             self._zygote.close()
-        if self._shares:
-            forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
 
 
-def _start_forkserver() -> None:
-    """Starts it deaf to Ctrl-C, which it would only become once it has imported what it is to."""
-    resource_tracker.ensure_running()  # which would make it hear again
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
+def _serve(channel: Any, ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
+    """A grading process: answers each (function, arguments) with what that returns or raises, until `ends` does."""
     global _zygote
     _zygote = zygote
     gc.freeze()  # a collection here then leaves what was imported before shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tempfile.tempdir = folder
-    threading.Thread(target=_end_with, args=(ends, folder), daemon=True).start()
+    end = threading.Thread(target=_end_with, args=(ends, folder), daemon=True)
+    end.start()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            request = channel.recv_bytes()
+            try:
+                function, arguments = pickle.loads(request)
+                answer = function(*arguments)
+            except Exception as error:
+                answer = error
+            channel.send(answer)
+    end.join()
 
 
 def _end_with(ends: Any, folder: str) -> None:
@@ -216,9 +215,8 @@ def _end_with(ends: Any, folder: str) -> None:
     if _zygote is None:  # else what this process keeps warm sees its end, and ends with all that it started
         with contextlib.suppress(Exception):
             close_sandboxes()
-    if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
-        with contextlib.suppress(Exception):
-            remove_folder(folder)  # nobody else is left to do it
+    with contextlib.suppress(Exception):
+        remove_folder(folder)  # nobody else may be left to do it
     os._exit(0)
 
 
@@ -227,56 +225,33 @@ def _end_with(ends: Any, folder: str) -> None:
 
 def isolation_of(pool: Pool, settings: Settings) -> str:
     """The isolation that holds in a pool's first sandbox. Raises: TooOpen, SandboxError."""
-    try:
-        return pool.submit(isolation_level, settings).result()
-    except BrokenExecutor as error:
-        raise SandboxError(f"no grading process could be started: {error}") from error
+    return pool.submit(isolation_level, settings).result()
 
 
 def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
-    """Yields each submission's line of the journal, in the order in which they end."""
-    waiting: deque[ClassEntry] = deque(entries)
-    running: dict[Future, PackedSubmission] = {}
-    suspects: list[PackedSubmission] = []  # in hand when a process ended; one of them may have ended it
-    broken = False
-    while waiting or running or suspects:
-        if not running and (broken or not waiting):
-            if broken:
-                pool.renew()
-            broken = False
-            while suspects:
-                yield _grade_alone(suspects.pop(0), settings, pool)
-        while waiting and not broken and len(running) < pool.width:
-            packed = pack(waiting.popleft())
-            try:
-                running[pool.submit(grade_packed, packed, settings)] = packed
-            except BrokenExecutor:
-                suspects.append(packed)
-                broken = True
+    """Yields each submission's line of the journal, in the order in which they end.
+
+    Where the grader itself failed, or its process ended, it tries once more after all others, with nothing else in hand.
+    """
+    waiting, again = deque(entries), set[str]()
+    running: dict[Future, tuple[ClassEntry, PackedSubmission]] = {}
+    while waiting or running:
+        while waiting and len(running) < (1 if waiting[0].key in again else pool.width):
+            packed = pack(entry := waiting.popleft())
+            running[pool.submit(grade_packed, packed, settings)] = entry, packed
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-            packed = running.pop(future)
+            entry, packed = running.pop(future)
             try:
-                line = future.result()
+                line, sound = future.result()
             except TooOpen:
                 raise
             except Exception as error:  # the process ended, or a mistake of ours
-                suspects.append(packed)
-                broken = broken or isinstance(error, BrokenExecutor)
-            else:
+                line, sound = _ungraded_line(packed, settings, f"{type(error).__name__}: {error}"), False
+            if sound or entry.key in again:
                 yield line
-
-
-def _grade_alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
-    """The second attempt, with no other submission in hand: what ends this process is this submission."""
-    try:
-        return pool.submit(grade_packed, packed, settings).result()
-    except TooOpen:
-        raise
-    except BrokenExecutor as error:
-        pool.renew()
-        return _ungraded_line(packed, settings, f"The grading process ended twice: {error}")
-    except Exception as error:
-        return _ungraded_line(packed, settings, f"{type(error).__name__}: {error}")
+            else:
+                again.add(entry.key)
+                waiting.append(entry)
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:

@@ -72,9 +72,6 @@ class Cluster:
     def submit(self, function: Any, *arguments: Any) -> Future:
         return self._executor.submit(function, *arguments)
 
-    def renew(self) -> None:
-        """Nothing to do: the scheduler replaces a lost worker."""
-
     def close(self) -> None:
         """Gives up what is not done and ends what the workers kept warm; the workers themselves stay."""
         with contextlib.suppress(Exception):

@@ -90,10 +90,6 @@ class Zygote:
         self.channel = ZygoteChannel(control, program.torch, folder)
         self.process = start_interpreter("warm", program, its_control, folder)
 
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None and self.channel.control.fileno() >= 0
-
     def close(self) -> None:
         """Ends it, its workers and all that those started. May be called again."""
         control, folder = self.channel.control, self.channel.folder

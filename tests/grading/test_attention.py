@@ -260,7 +260,7 @@ def test_where_a_lesson_is_missing_what_else_was_handed_in_is_on_the_list(monkey
         toy.write(tmp_path / "ada" / name, toy.solved())
     packed = pack(ClassEntry("ada", "ada", tmp_path / "ada"))
     try:
-        report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (toy.NAME,)))).report
+        report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (toy.NAME,)))[0]).report
     finally:
         batch.close_sandboxes()
     found = [sentence for sentence in (*report.attention, *report.lessons[0].notes) if "No answers" in sentence]
@@ -283,7 +283,9 @@ def test_what_this_computer_does_not_open_costs_no_learner_marks(tmp_path, monke
     monkeypatch.setattr(os, "listdir", refuse(real[0]))
     monkeypatch.setattr(links, "read", refuse(real[1]))
     packed = pack(ClassEntry("ada", "ada", folder / "ada"))
-    report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
+    line, sound = batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))
+    report = from_line(line).report
+    assert sound, "it would be tried again"
     assert report.ungraded == NAMES and report.score is None
     assert any("cannot be opened (Permission denied)" in sentence for sentence in report.attention)
     assert "cannot be opened (Permission denied)" in report.verdicts[0].details[0]
@@ -313,21 +315,33 @@ def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
 def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_tried_twice(tmp_path, monkeypatch):
     folder = hand_in(tmp_path / "class", ada=(FIRST,))
     (folder / "ada" / "more.zip").write_bytes(b"PK")
-    packed, tries, real = pack(ClassEntry("ada", "ada", folder / "ada")), [], batch._try_grade
-    monkeypatch.setattr(batch, "_try_grade", lambda *given: tries.append(1) or real(*given))
+    packed = pack(ClassEntry("ada", "ada", folder / "ada"))
     absent = Verdict(NAMES[0], "could_not_grade", "x", stage=grading.ENVIRONMENT)
     monkeypatch.setattr(
         grading, "_excuse_missing_library", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
     )
     try:
-        report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
+        line, sound = batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))
+        assert sound and batch._sandboxes, "nothing is begun afresh"
     finally:
         batch.close_sandboxes()
+    report = from_line(line).report
     assert (
         report.attention == ("more.zip is an archive; it was not opened. Unpack more.zip first.",)
         and report.ungraded == NAMES[:1]
     )
-    assert len(tries) == 1
+
+
+def test_what_the_grader_itself_could_not_do_is_tried_again_with_all_things_fresh(tmp_path, monkeypatch):
+    packed = pack(ClassEntry("ada", "ada", hand_in(tmp_path / "class", ada=(FIRST,)) / "ada"))
+    monkeypatch.setattr(
+        grading, "_excuse_missing_library", lambda verdict, plan: grading.could_not_grade(verdict.exercise, "x")
+    )
+    try:
+        line, sound = batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))
+        assert not sound and not batch._sandboxes and from_line(line).report.ungraded == NAMES
+    finally:
+        batch.close_sandboxes()
 
 
 # --- the course's own answers ----------------------------------------------------------------

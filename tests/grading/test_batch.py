@@ -10,8 +10,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 
 import psutil
 import pytest
@@ -22,10 +20,12 @@ from grader.grading import batch, class_folder
 from grader.grading.journal import from_line, load
 from grader.grading.scheme import RunSettings
 from grader.sandbox import isolation
+from grader.sandbox.isolation import SandboxError
+from grader.sandbox.process import START
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 from tests import small_class
-from tests.conftest import heed_interrupts
+from tests.conftest import children, heed_interrupts
 from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, Here, hand_in, left_behind, notebook, run, scores, timeless
 
 CODES = {"ada": RIGHT, "bob": WRONG, "cyd": "x = 3", "dan": RIGHT, "eve": WRONG, "flo": RIGHT}
@@ -149,6 +149,27 @@ def test_ctrl_c_in_a_terminal_before_anything_is_graded_says_so(tmp_path, scratc
     _, told = process.communicate(timeout=60)
     assert (process.returncode, told) == (130, "grader: stopped. Nothing was graded.\n")
     assert not out.exists() and left_behind(scratch) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal's processes are a group elsewhere")
+def test_ctrl_c_in_a_terminal_says_so_where_grading_processes_are_fresh_interpreters(tmp_path, scratch):
+    """As everywhere but on Linux, and there where the temporary folder's path leaves no room for the fork server's socket."""
+    folder, out, deep = (
+        hand_in(tmp_path / "class", ada=RIGHT),
+        tmp_path / "out",
+        scratch / ("x" * batch.LONGEST_TEMPORARY),
+    )
+    process = start(deep, folder, out, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(
+        "spawn_main" in " ".join(child.cmdline()) for child in psutil.Process(process.pid).children()
+    ):
+        time.sleep(0.01)
+    time.sleep(0.2)  # it imports
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "grader: stopped. Nothing was graded.\n")
+    assert left_behind(deep) == []
 
 
 def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(tmp_path, capsys):
@@ -287,72 +308,142 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
 
 
 class Fragile:
-    """A pool whose process ends with the submissions named, each time or the first time only, and takes with it
-    whatever was handed in beside them."""
+    """A pool whose process ends with the submissions named, each time or the first time only, or is not sound with them, and which
+    ends, as a worker of a cluster does, with whatever was handed in beside them."""
 
-    def __init__(self, width: int, always=(), once=()) -> None:
-        self.width, self.always, self.once = width, set(always), set(once)
+    def __init__(self, width: int, always=(), once=(), unsound=()) -> None:
+        self.width, self.always, self.once, self.unsound = width, set(always), set(once), set(unsound)
         self.tried: list[str] = []
-        self.broken, self.renewed = False, 0
         self.held: Future | None = None
+        self.in_hand = 0
+        self.beside: list[int] = []  # of each second attempt, how many others were in hand
 
     def submit(self, function, packed, settings) -> Future:
-        if self.broken:
-            raise BrokenProcessPool("ended")
+        if packed.key in self.tried:
+            self.beside.append(self.in_hand)
         self.tried.append(packed.key)
+        self.in_hand += 1
         future: Future = Future()
+        result = future.result
+        future.result = lambda: (setattr(self, "in_hand", self.in_hand - 1), result())[1]
         if packed.key in self.always or packed.key in self.once:
             self.once.discard(packed.key)
-            self.broken = True
-            future.set_exception(BrokenProcessPool("ended"))
-            if self.held is not None:
-                self.held.set_exception(BrokenProcessPool("ended"))
+            for lost in filter(None, (future, self.held)):
+                lost.set_exception(OSError("ended"))
         elif self.width > 1 and packed.key == "b" and self.held is None:
             self.held = future  # in hand until its process ends
         else:
-            future.set_result(packed.key)
+            future.set_result((packed.key, packed.key not in self.unsound))
+            self.unsound.discard(packed.key)
         return future
 
-    def renew(self) -> None:
-        self.broken = False
-        self.renewed += 1
+
+def class_of(tmp_path, keys: str = "abcdef") -> list[class_folder.ClassEntry]:
+    return [class_folder.ClassEntry(key, key, tmp_path / key) for key in keys]
 
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(width, once={"c"})
-    assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
-    assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+    lines = list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course()), pool))
+    assert sorted(lines) == sorted("abcdef") and sorted(lines[-len(again) :]) == again, "after all others"
+    assert pool.beside == [0] * len(again) and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+
+
+def test_where_the_grader_itself_failed_it_tries_once_more(tmp_path):
+    pool = Fragile(4, unsound={"a", "f"})
+    lines = list(batch.grade_all(class_of(tmp_path, "acdef"), batch.Settings(open_course()), pool))
+    assert sorted(lines) == sorted("acdef") and sorted(pool.tried) == sorted("aacdeff") and pool.beside == [0, 0]
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [class_folder.ClassEntry(key, key, tmp_path / key) for key in "abcdef"]
     pool = Fragile(1, always={"c"})
-    lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
+    lines = list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
     (ours,) = [from_line(line) for line in lines if isinstance(line, bytes)]
     assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
     assert pool.tried.count("c") == 2 and ours.report.max_score > 0
 
 
+def test_less_isolation_in_the_middle_ends_the_batch(tmp_path):
+    class Open:
+        width = 2
+
+        def submit(self, *_):
+            future: Future = Future()
+            future.set_exception(batch.TooOpen("no walls"))
+            return future
+
+    with pytest.raises(batch.TooOpen):
+        list(batch.grade_all(class_of(tmp_path), batch.Settings(open_course()), Open()))
+
+
+def grading_processes() -> list[psutil.Process]:
+    """Those of this process's pools."""
+    names = "multiprocessing.forkserver", "spawn_main"
+    return [process for process in children() if any(name in " ".join(process.cmdline()) for name in names)]
+
+
 def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     folder = hand_in(tmp_path / "class", **CODES)
     found, _ = class_folder.entries(folder)
     pool = batch.LocalPool(1, torch=False)
-    keys = []
+    keys, killed = [], []
     try:
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
         batch.isolation_of(pool, settings)
         for line in batch.grade_all(found, settings, pool):
-            keys.append(from_line(line).key)
+            entry = from_line(line)
+            keys.append(entry.key)
+            assert "could_not_grade" not in {verdict.status for verdict in entry.report.verdicts}
             if len(keys) == 2:
-                for process in psutil.Process().children():
-                    if "spawn_main" in " ".join(process.cmdline()):
-                        process.kill()
+                killed = grading_processes()
+                for process in killed:
+                    process.kill()
     finally:
         pool.close()
-    assert sorted(keys) == sorted(CODES)
+    assert sorted(keys) == sorted(CODES) and len(killed) == 1
+    assert not grading_processes()
+
+
+def end_this_process(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raise_error(error: Exception) -> None:
+    raise error
+
+
+def test_a_pool_tells_what_ended_its_process_and_harms_nothing_beside_it():
+    pool = batch.LocalPool(2, torch=False)
+    try:
+        beside, ended = pool.submit(time.sleep, 1), pool.submit(end_this_process)
+        with pytest.raises(SandboxError, match=r"the grading process ended \(signal SIGKILL\)"):
+            ended.result()
+        assert pool.submit(len, "abc").result() == 3, "another has taken its place"
+        with pytest.raises(batch.TooOpen, match="walls"):
+            pool.submit(raise_error, batch.TooOpen("no walls")).result()
+        assert beside.result() is None
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where nothing is forked, nothing is shared")
+def test_grading_processes_share_one_zygote():
+    pool = batch.LocalPool(2, torch=False)
+    try:
+        settings = batch.Settings(open_course(), lessons=(LESSON,))
+        levels = [pool.submit(batch.isolation_level, settings) for _ in range(2)]
+        assert len({level.result() for level in levels}) == 1 and len(grading_processes()) == 2
+        warm = [process for process in children() if {"warm", str(START)} <= set(process.cmdline())]
+        (zygote,) = (process for process in warm if process.parent() not in warm)
+        for process in (zygote, *grading_processes()):  # as where memory is short
+            process.kill()
+        for ended in [pool.submit(len, "abc") for _ in range(2)]:
+            assert isinstance(ended.exception(), SandboxError)
+        assert pool.submit(batch.isolation_level, settings).result() == levels[0].result()
+    finally:
+        pool.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where there is no fork server, processes end otherwise")
@@ -372,15 +463,20 @@ pool.close()
     assert subprocess.run([sys.executable, "-c", code], cwd=small_class.ROOT, timeout=40).returncode == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="where there is no fork server, processes end otherwise")
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_pool_closes_no_descriptor_twice(monkeypatch):
-    """The thread that feeds its queue and the one that ends it both close the pipe; each is made slow, so that they meet."""
-    real, slow = Connection._close, 0.3
-    monkeypatch.setattr(Connection, "_close", lambda self: (time.sleep(slow), real(self)))
-    pool = batch.LocalPool(1, torch=False)
-    pool.submit(time.sleep, 0).result()
-    pool.close()
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are others elsewhere")
+def test_a_pool_s_files_go_with_its_last_process_whatever_was_killed(scratch):
+    code = """
+import os, psutil, signal
+from grader.grading import batch
+pool = batch.LocalPool(1, torch=False)
+pool.submit(len, "abc").result()
+(zygote,) = (process for process in psutil.Process().children() if "warm" in process.cmdline())
+zygote.kill()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, cwd=small_class.ROOT, env=small_class.environment(scratch), timeout=40)
+    assert ended.returncode == -signal.SIGKILL and left_behind(scratch) == []
 
 
 def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):

@@ -99,7 +99,7 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
     assert settings.seed_of("a") != settings.seed_of("b") and settings.seed_of("a") == settings.seed_of("a")
     assert batch.Settings(open_course(), seed=8).seed_of("a") == batch.Settings(open_course(), seed=8).seed_of("b") == 8
     try:
-        entries = [from_line(batch.grade_packed(one, settings)) for one in packed]
+        entries = [from_line(batch.grade_packed(one, settings)[0]) for one in packed]
     finally:
         batch.close_sandboxes()
     for entry in entries:

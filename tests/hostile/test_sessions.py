@@ -36,7 +36,7 @@ def by_grade(folder: Path) -> list[str]:
 def by_class(folder: Path) -> list[str]:
     """As `grader class` and Dask's workers do it, in the sandbox of this thread, which stays warm for the next submission."""
     found, _ = class_folder.entries(folder.parent)
-    line = batch.grade_packed(class_folder.pack(found[0]), batch.Settings(open_course(), timeout_s=3.0))
+    line, _ = batch.grade_packed(class_folder.pack(found[0]), batch.Settings(open_course(), timeout_s=3.0))
     return [verdict.status for verdict in from_line(line).report.verdicts]
 
 
