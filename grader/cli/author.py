@@ -16,6 +16,7 @@ from grader.authoring.build import build, stale
 from grader.authoring.release import release
 from grader.cli.arguments import chosen_lessons
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
+from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import pluralize
@@ -80,6 +81,7 @@ def run_audit(options: argparse.Namespace) -> int:
 def run_release(options: argparse.Namespace) -> int:
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
+    index.gather(open_course())  # an id that is used twice, wherever that is
     every = open_course().lessons()
     lessons = tuple(name for name in every if name in (options.lessons or every))
     notes = release(

@@ -198,9 +198,8 @@ class Course(CourseFolder):
         return sorted(self.lessons(), key=lambda name: f"{self.package}.{name}" not in sys.modules)
 
     def mistake_ids(self) -> tuple[str, ...]:
-        """Every id that has a text, without former ones; imports all lessons."""
-        own = (text.id for name in self.lessons() for text in self.lesson(name).texts)
-        return tuple(dict.fromkeys([*self.shared_texts(), *own]))
+        """Every id that has a text, without former ones; imports all lessons. Raises: AuthorError for one that is used twice."""
+        return tuple(index.mistake_texts(self, self.lessons()))
 
     # --- modules of the course ---------------------------------------------------------------
 

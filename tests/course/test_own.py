@@ -250,15 +250,14 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         "build",
         "build --check",
         "class X --out O",
-        "collect X --to O",
-        "explain",
         "explain CR1",
         "grade X",
         "grade X --lessons 90",
-    ]
-    + ["progress", "release R", "reset 90", "update"],
+        "release R",
+    ],
 )
-def test_a_mistake_s_id_twice_is_told_by_every_command_also_beside_an_index(mine, capsys, monkeypatch, command):
+def test_a_mistake_s_id_twice_is_told_by_every_command_that_names_mistakes(mine, capsys, monkeypatch, command):
+    """Also beside an index."""
     course, empty = Course(mine), mine.parent / "empty"
     course.write_index()
     _copied_under_another_exercise(mine, "91_again")
