@@ -12,12 +12,12 @@ from typing import Any
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.judging import wording
+from grader.judging.candidate import LiveObject
 from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
 from grader.notebook.cell_history import CellHistory, describe_failure
 from grader.notebook.cell_output import running_sign
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live_object import LiveObject
 from grader.notebook.target import MISSING, Target
 from grader.util.libraries import explain_error, require
 from grader.worker.observe import default_modes, failure_from, same_random_state
@@ -152,7 +152,7 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
         problem = Failure(
             "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
         )
-    return contextlib.nullcontext(LiveObject(name, target.obj, problem, target.sources))
+    return contextlib.nullcontext(LiveObject(target.obj, problem, target.sources))
 
 
 def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:

@@ -18,13 +18,13 @@ from grader.cli import main
 from grader.course import references
 from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import grade
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import AuthorError
 from tests import own_course
 from tests.conftest import ROOT
-from tests.live import Live
 from tests.small_class import LEVEL
 
 NAME = own_course.NAME
@@ -50,14 +50,14 @@ def test_the_probe_that_contributing_shows_tells_an_answer_that_keeps_something(
     own_course.with_probe(mine)
     course = Course(mine)
     exercise = course.exercise("center_rows")
-    assert judge(exercise, Live("center_rows", references.reference(exercise))).passed
+    assert judge(exercise, LiveObject(references.reference(exercise))).passed
     calls = []
 
     def counting(x):
         calls.append(x)
         return x - x.mean(axis=1, keepdims=True) + len(calls) * 1e-9
 
-    verdict = judge(exercise, Live("center_rows", counting))
+    verdict = judge(exercise, LiveObject(counting))
     assert (verdict.status, verdict.headline) == ("failed", "Expected: two calls give the same. This is not so.")
 
 
