@@ -156,13 +156,12 @@ def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
 LESSONS_NAMED = {
     ("cli/options.py", "01_three_tokens"): "an example in the help of an argument that takes lessons",
     ("submission/submission.py", "01_three_tokens"): "an example of how to name a file that fits no lesson",
-    ("authoring/build.py", "kernel"): "the module beside it: a notebook's kernel, not a GPU's",
     ("worker/operations.py", "scaled_dot_product_attention"): "torch's function, which a lesson is named after",
 }
 
 
-# Names that are other things in the engine's tests: torch's function and layer, and a notebook's kernel.
-TESTS_OTHER_THINGS = {"scaled_dot_product_attention", "Softmax", "kernel"}
+# Names that are other things in the engine's tests: torch's function and layer.
+TESTS_OTHER_THINGS = {"scaled_dot_product_attention", "Softmax"}
 
 # Exercises whose names are other things in the engine, too.
 OTHER_THINGS = {

@@ -6,7 +6,6 @@ is graded.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any
 from grader.course import percent
 from grader.course.course_folder import DISTRIBUTION
 from grader.course.spec import Exercise, Lesson
+from grader.util.digest import digest
 from grader.util.words import pluralize
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
@@ -78,11 +78,6 @@ def dots(difficulty: int) -> str:
 def encode(notebook: dict[str, Any]) -> str:
     """The notebook as the text of its file, always in the same form."""
     return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def digest(text: str) -> str:
-    """Twelve characters that change with the text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def as_cells(

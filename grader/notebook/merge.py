@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.source.definitions import defined_names
 from grader.submission.ipynb import ROLES, course_metadata
+from grader.util.digest import digest
 
 Cell = dict[str, Any]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.notebook import workspace
 from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.hints import own_code
@@ -19,6 +18,7 @@ from grader.notebook.record import Record, default_path
 from grader.notebook.target import MISSING, Target
 from grader.reports.html import render
 from grader.reports.text import plain
+from grader.util.digest import digest
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS
 

@@ -11,12 +11,12 @@ from functools import cached_property
 from types import FrameType
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import own_name, sources
 from grader.notebook.reach import names_read
 from grader.source.definitions import normalize
 from grader.source.policy import Sources
+from grader.util.digest import digest
 from grader.util.errors import InputError
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()  # no object

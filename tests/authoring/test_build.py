@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.authoring import build, kernel, teaching
+from grader.authoring import build, notebook_run, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
 from grader.course import index, stubs
@@ -264,7 +264,7 @@ def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, 
     small.install(monkeypatch, tmp_path, source)
     build.build(open_course(), small.NAME)
     runs = []
-    monkeypatch.setattr(kernel, "run", lambda *args, real=kernel.run: runs.append(args) or real(*args))
+    monkeypatch.setattr(notebook_run, "run", lambda *args, real=notebook_run.run: runs.append(args) or real(*args))
 
     def build_again(changed: str, **how) -> int:
         open_course().source_path(small.NAME).write_text(changed)

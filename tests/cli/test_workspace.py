@@ -12,11 +12,12 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import GLOSSARY, open_course
-from grader.course.stubs import digest, encode, learner_notebook, opening_cells
+from grader.course.stubs import encode, learner_notebook, opening_cells
 from grader.notebook import workspace
 from grader.notebook.merge import merge
 from grader.submission.submission import read_submission
 from grader.util import libraries
+from grader.util.digest import digest
 from grader.util.errors import InputError
 from tests import small_lesson as small
 
