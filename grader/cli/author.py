@@ -27,7 +27,7 @@ _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 def run_build(options: argparse.Namespace) -> int:
     if options.check:
         return _check_builds(chosen_lessons(options.lessons))
-    open_course().write_index()  # first: the lesson to build may be new
+    index.write(open_course())  # first: the lesson to build may be new
     names = chosen_lessons(options.lessons)
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
@@ -41,7 +41,7 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    problems = ["solutions/index.json is older than the specifications."] * open_course().index_is_stale()
+    problems = ["solutions/index.json is older than the specifications."] * index.is_stale(open_course())
     problems += ["docs/teaching/README.md is older than the lessons."] * teaching.overview_is_stale(open_course())
     for name in names:
         try:

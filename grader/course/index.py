@@ -7,15 +7,39 @@ import torch, and what these cells import. It is gathered anew where the whole c
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from grader.course.course_folder import text_of
 from grader.util.errors import AuthorError, LintError
+from grader.util.files import write_atomically
 
 if TYPE_CHECKING:
     from grader.course.course import Course
     from grader.course.spec import MistakeText
+
+
+def text(course: Course) -> str:
+    """The index as its file has it, or as it should be where there is none."""
+    return text_of(course.index_path) or _new_text(course)
+
+
+def is_stale(course: Course) -> bool:
+    return text_of(course.index_path) != _new_text(course)
+
+
+def write(course: Course) -> None:
+    """Writes the index where the lessons hold something else; the course takes it over."""
+    new = _new_text(course)
+    if text_of(course.index_path) != new:
+        write_atomically(course.index_path, new)
+    course.read_index()
+
+
+def _new_text(course: Course) -> str:
+    return json.dumps(gather(course), indent=1) + "\n"
 
 
 def gather(course: Course) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pytest
 from grader.authoring.audit import audit, render
 from grader.authoring.build import build
 from grader.cli import main
-from grader.course import references
+from grader.course import index, references
 from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import grade
 from grader.judging.candidate import LiveObject
@@ -259,7 +259,7 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
 def test_a_mistake_s_id_twice_is_told_by_every_command_that_names_mistakes(mine, capsys, monkeypatch, command):
     """Also beside an index."""
     course, empty = Course(mine), mine.parent / "empty"
-    course.write_index()
+    index.write(course)
     _copied_under_another_exercise(mine, "91_again")
     known = json.loads(course.index_path.read_text())
     known["lessons"]["91_again"] = {"exercises": ["center_again"], "torch": False}
