@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from grader.course.course import COURSE_ENV
 from grader.grading.grade import Settings, grade_submission
 from grader.notebook import cell_output, reach, verdicts, workspace
+from grader.notebook.kernel_course import kernel_course
+from tests import small_lesson
 from tests.mixing_course import COURSE, RIGHT as ANSWERS
 
 LESSON = "01_mixing"
@@ -262,6 +267,23 @@ def test_a_notebook_of_somebody_elses_keeps_its_errors(cells):
 def test_the_command_is_a_magic(cells):
     assert cells.run("%grader explain MX7").startswith("MX7: The columns sum to 1; each row is to.")
     assert cells.run("%grader grade ada's.ipynb").startswith("This line cannot be read: No closing quotation.")
+
+
+def test_the_magic_means_the_course_in_whose_folder_the_kernel_works(cells, monkeypatch, tmp_path):
+    small_lesson.write(tmp_path)
+    monkeypatch.delenv(COURSE_ENV)
+    monkeypatch.chdir(tmp_path / "notebooks")
+    kernel_course.cache_clear()
+    assert kernel_course().root == tmp_path and COURSE_ENV not in os.environ
+    assert cells.run("%grader --version").endswith("lessons 01") and cells.run("%grader explain TY1").startswith("TY1:")
+
+
+def test_names_are_those_of_the_code_that_calls(cells):
+    """A function's own among them, for each call that takes an exercise by its name."""
+    cells.run(f"def call(what):\n{textwrap.indent(RIGHT, '    ')}\n    return what('shares')")
+    assert cells.run("call(check)").startswith("PASSED") and cells.run("call(passed)") == "True"
+    assert "passed, so there is no failed input" in cells.run("call(replay)")
+    assert cells.run("'shares' in globals()") == "False"
 
 
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
