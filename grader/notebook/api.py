@@ -111,15 +111,12 @@ def predict(number: Any = "", options: Any = "", choice: Any = "") -> Display:
 
 
 @shown
-def reset(target: Any = MISSING, code: str | None = None) -> Display:
-    """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
-
-    code: what the question gave; it counts once, so that Run All never resets anything.
-    """
+def reset(target: Any = MISSING) -> Display:
+    """Asks by two buttons, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy."""
     exercise = find(target, caller="reset")
-    if code is None and toolbar.can_show_buttons():
+    if toolbar.can_show_buttons():
         return toolbar.reset_question(exercise, _record())
-    return resetting.reset(exercise.name, code, learner_frame().f_globals)
+    return resetting.original(exercise.name)
 
 
 def _room() -> Any:

@@ -403,16 +403,21 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path.write_text(workspace.encode(notebook))
     cells.run(RIGHT, "s")
     said = cells.run('reset("shares")')
-    assert said.startswith("Reset shares Nothing was changed yet:") and not (tmp_path / "backups").exists()
-    call = re.search(r'reset\("shares", "\w+"\)', said)[0]
+    assert said.startswith("Reset shares Nothing was changed. `%grader reset shares` asks, then restores the cell")
+    assert said.endswith(" ".join(stub.split())) and path.read_text() == workspace.encode(notebook)
+    said = cells.run("%grader reset shares")
+    assert "Nothing was changed yet: this replaces your cell of shares" in said and "shares" in cells.shell.user_ns
+    call = "%grader reset shares " + re.search(r"--confirm \w+", said)[0]
     said = cells.run(call)
-    assert said.startswith("shares was not changed Save the notebook first") and not (tmp_path / "backups").exists()
+    assert said.startswith("Save the notebook first") and not (tmp_path / "backups").exists()
     notebook["cells"].append(
         {"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]}
     )
     path.write_text(workspace.encode(notebook))
     said = cells.run(call)
-    assert said.startswith("shares is the course's original again") and "Reload Notebook from Disk" in said
+    assert (
+        "is the course's original again; the earlier notebook is kept" in said and "Reload Notebook from Disk" in said
+    )
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
     assert "keepdims" not in path.read_text().split("def shares")[1][:900] and "return weights @ V" in path.read_text()
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
@@ -431,10 +436,16 @@ def test_the_magic_resets_nothing_before_the_notebook_is_saved(cells, tmp_path):
         assert "Save the notebook first" in cells.run(f"%grader reset {way}"), way
 
 
+def test_the_magic_says_what_is_wrong_with_a_file_that_is_no_notebook(cells, tmp_path):
+    (tmp_path / "01_mixing.ipynb").write_text("{")
+    code = re.search(r"--confirm \w+", cells.run("%grader reset shares --confirm abc123"))[0]
+    assert "can't be read as a notebook" in cells.run(f"%grader reset shares {code}")
+
+
 def test_reset_without_the_file_offers_the_stub(cells):
     cells.run(WRONG, "s")
     said = cells.run("reset(shares)")
-    assert "01_mixing.ipynb is not in this folder, so nothing was changed." in said
+    assert "Nothing was changed. 01_mixing.ipynb is not in this folder." in said
     assert cells.shell.rl_next_input == workspace.stub("shares") and "shares" in cells.shell.user_ns
 
 
