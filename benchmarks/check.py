@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from grader.course import references
 from grader.course.course import open_course
 from grader.judging.baseline import baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
-from grader.notebook.live_object import LiveObject
 from grader.reports import html, text
 from grader.util.files import write_atomically
 from tests.live import from_cells
@@ -64,7 +64,7 @@ def checks(runs: int, lessons: Sequence[str]) -> list[tuple[str, str, float]]:
         for what, obj in objects.items():
 
             def once(obj=obj, exercise=exercise, name=name) -> None:
-                verdict = judge(exercise, LiveObject(name, obj))
+                verdict = judge(exercise, LiveObject(obj))
                 text.render_verdict(verdict)
                 html.render_verdict(verdict)
 

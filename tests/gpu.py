@@ -85,7 +85,7 @@ def main() -> int:
 
 def run(lesson: str, checks: str) -> int:
     """Runs the cells of a lesson's stored notebook, then `checks`, and prints what came of it."""
-    from grader.authoring import kernel
+    from grader.authoring import notebook_run
     from grader.course.course import open_course
 
     course = open_course()
@@ -94,8 +94,8 @@ def run(lesson: str, checks: str) -> int:
     last = {"cell_type": "code", "id": "gpu", "source": checks}
     print(f"Running {lesson} on this computer's GPU: {len(code)} cells.", flush=True)
     try:
-        ran = kernel.run(course, [*code, last], TIMEOUT_S)
-    except kernel.KernelError as error:
+        ran = notebook_run.run(course, [*code, last], TIMEOUT_S)
+    except notebook_run.RunError as error:
         print(f"Nothing was stored: {error}")
         return 1
     for cell, (_, outputs) in zip([*code, last], ran, strict=True):

@@ -1,34 +1,22 @@
-"""A candidate for the tests: an object in this process, or a learner's cell as text."""
+"""A candidate for the tests: a learner's cell as text."""
 
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
 from types import CodeType, SimpleNamespace
 from typing import Any
 
 from grader.course.course import open_course
-from grader.course.spec import Case
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.judging.verdict import Verdict
 from grader.source.policy import Offence, Sources
-from grader.worker.observe import failure_from, observe, same_random_state
-from grader.worker.values import Failure, Observation
+from grader.worker.observe import failure_from
+from grader.worker.values import Failure
 
 _numbers = count(1)
-
-
-class Live:
-    """What a candidate has to offer the judge, around an object that is already here."""
-
-    def __init__(self, name: str, obj: Any, sources: Sources | None = None, problem: Failure | None = None) -> None:
-        self.name, self.obj, self.sources, self.problem = name, obj, sources, problem
-
-    def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
-        with same_random_state():
-            yield from (observe(self.obj, case) for case in cases)
 
 
 def _compiled(text: str) -> CodeType:
@@ -40,7 +28,7 @@ def _compiled(text: str) -> CodeType:
 _compiled_once = cache(_compiled)  # a lesson's given cells run before each of its hundreds of answers
 
 
-def from_cells(exercise_name: str, *texts: str) -> Live:
+def from_cells(exercise_name: str, *texts: str) -> LiveObject:
     """Runs learner cells over the lesson's given cells and takes what they define."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     given = [cell.text for cell in open_course().cells(open_course().lesson_of(exercise_name)) if cell.role == "given"]
@@ -51,10 +39,10 @@ def from_cells(exercise_name: str, *texts: str) -> Live:
         for text in texts:
             exec(_compiled(text), namespace)
     except BaseException as error:
-        return Live(exercise_name, None, sources, failure_from(error))
+        return LiveObject(None, failure_from(error), sources)
     if exercise_name not in namespace:
-        return Live(exercise_name, None, sources, Failure("missing"))
-    return Live(exercise_name, namespace[exercise_name], sources)
+        return LiveObject(None, Failure("missing"), sources)
+    return LiveObject(namespace[exercise_name], sources=sources)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from grader.authoring import reading
+from grader.authoring import reading_time
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text as text_report
@@ -60,7 +60,7 @@ PARTS = {
         "single heads do, and one attention over several devices.",
     ),
 }
-HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|")
+HEAD = (f"| lesson | after it you can | {' | '.join(reading_time.ROW)} |", "|---|---|---|---|---|---|")
 
 
 def gpu() -> str:
@@ -89,7 +89,7 @@ def lessons() -> str:
             title, promise = PARTS[name[:2]]
             rows += [*([""] if rows else []), f"### {title}", "", promise, "", *HEAD]
         lesson = course.lesson(name)
-        own = reading.row(course, name)
+        own = reading_time.row(course, name)
         core += own[1]
         road += own[1] if name[:2] < "12" else 0
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
@@ -99,7 +99,7 @@ def lessons() -> str:
     exercises = [one for name in course.lessons() for one in course.lesson(name).exercises]
     together = (
         f"The core of the road takes {road / 60:.0f} hours, that of all lessons {core / 60:.0f}: its exercises, and reading at "
-        f"{reading.SPEED}. There are {len(exercises)} exercises with {sum(one.points for one in exercises)} points, "
+        f"{reading_time.SPEED}. There are {len(exercises)} exercises with {sum(one.points for one in exercises)} points, "
         f"{len(course.core_exercises())} of them in the core."
     )
     return "\n".join([*rows, "", together + to_come])

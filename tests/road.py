@@ -6,7 +6,7 @@ import html
 import textwrap
 from pathlib import Path
 
-from grader.authoring import reading
+from grader.authoring import reading_time
 from grader.course.course import open_course
 from grader.course.spec import Lesson
 
@@ -36,14 +36,14 @@ def picture() -> str:
 
 
 def _core_minutes(lessons: list[Lesson]) -> int:
-    return sum(sum(reading.of_lesson(open_course(), lesson.name, further=False)) for lesson in lessons)
+    return sum(sum(reading_time.of_lesson(open_course(), lesson.name, further=False)) for lesson in lessons)
 
 
 def words(lessons: list[Lesson]) -> str:
     """The picture for those who can't see it."""
     return (
         "; ".join(
-            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(open_course(), lesson.name, further=False))} minutes"
+            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading_time.of_lesson(open_course(), lesson.name, further=False))} minutes"
             for lesson in lessons
         )
         + "."
@@ -79,7 +79,7 @@ def _station(number: int, lesson: Lesson) -> str:
         else f'<rect x="{x - 20}" y="{y - 20}" width="40" height="40" rx="7" fill="{TORCH}"/>'
     )
     lines = textwrap.wrap(_title(lesson), 17)
-    exercises, read = reading.of_lesson(open_course(), lesson.name, further=False)
+    exercises, read = reading_time.of_lesson(open_course(), lesson.name, further=False)
     said = [
         f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>'
     ]

@@ -25,11 +25,11 @@ from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
 from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.evidence import arrays
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
 from grader.judging.wording import named_inputs
-from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
 from grader.util.libraries import explain_error, require
 from grader.util.words import pluralize
@@ -108,7 +108,7 @@ def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
     def problem(sentence: str) -> None:
         findings.problems.append(f"{exercise.lesson}, {exercise.name}: {sentence}")
 
-    verdict = judge(exercise, LiveObject(exercise.name, references.reference(exercise)))
+    verdict = judge(exercise, LiveObject(references.reference(exercise)))
     if not verdict.passed:
         problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
@@ -288,7 +288,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObjec
             except Exception as error:
                 problems[cell.exercise] = failure_from(error)
     return {
-        exercise.name: LiveObject(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
+        exercise.name: LiveObject(namespace.get(exercise.name), problems.get(exercise.name))
         for exercise in lesson.exercises
     }
 

@@ -16,11 +16,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from grader.authoring import kernel, teaching
+from grader.authoring import notebook_run, teaching
 from grader.authoring.lint import proofread
 from grader.course import patches, percent
 from grader.course.course import Course
-from grader.course.stubs import as_cells, digest, encode, notebook
+from grader.course.stubs import as_cells, encode, notebook
+from grader.util.digest import digest
 from grader.util.errors import AuthorError, LintError
 from grader.util.files import write_atomically
 
@@ -64,7 +65,9 @@ def build(course: Course, name: str, anew: bool = False) -> None:
     write_atomically(teaching.path(course, name), page)
 
 
-def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent.QuotedValues, kernel.Outputs] | None:
+def stored_run(
+    course: Course, name: str, solved: dict[str, Any]
+) -> tuple[percent.QuotedValues, notebook_run.Outputs] | None:
     """(values of the quoted numbers, outputs of the code cells) of the stored notebook; None where it is of other code."""
     try:
         stored = json.loads(course.solution_path(name).read_text(encoding="utf-8"))
@@ -76,17 +79,17 @@ def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[perce
         return None
 
 
-def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent.QuotedValues, kernel.Outputs]:
+def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent.QuotedValues, notebook_run.Outputs]:
     extra = course.lesson(name).extra_data
     if extra and not (data := course.module(f"shared.data.{extra}")).available():
         # An empty run would take the place of a stored one.
         sentence = f"its stored run needs {extra}, so nothing was written and the stored run stays. {data.how_to_get()}"
         raise AuthorError([LintError(_file(course, name), 0, sentence)])
-    for checkpoint in kernel.checkpoints_folder(course).glob(f"{name}.*"):
+    for checkpoint in notebook_run.checkpoints_folder(course).glob(f"{name}.*"):
         checkpoint.unlink()  # what this lesson trains is trained anew
     try:
-        outputs = kernel.run(course, solved["cells"])
-    except kernel.KernelError as error:
+        outputs = notebook_run.run(course, solved["cells"])
+    except notebook_run.RunError as error:
         raise AuthorError([LintError(_file(course, name), 0, str(error))]) from None
     values = _quoted_values(course, name, outputs)
     return values, [shown for shown, cell in zip(outputs, solved["cells"], strict=True) if cell["cell_type"] == "code"]
@@ -100,7 +103,7 @@ def torch_version() -> str:
         return ""
 
 
-def _quoted_values(course: Course, name: str, outputs: kernel.Outputs) -> list[tuple[str, str]]:
+def _quoted_values(course: Course, name: str, outputs: notebook_run.Outputs) -> list[tuple[str, str]]:
     """The values of all quoted numbers. Raises: AuthorError for the first cell that raised, number that could not be had, or
     check that does not pass."""
     values = []

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from grader.authoring import reading, teaching
+from grader.authoring import reading_time, teaching
 from grader.course import percent
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK
@@ -217,7 +217,7 @@ def _further(pages: Sequence[percent.Cell]) -> Problems:
 
 def _budget(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
     """What the core asks of a learner's time, against what a course may ask."""
-    core = reading.reading(cell for cell in cells if not cell.further)
+    core = reading_time.reading(cell for cell in cells if not cell.further)
     work = sum(one.minutes for one in lesson.exercises if not one.further)
     for has, most, what in (
         (core.words, MOST_WORDS, "words"),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.authoring import reading
+from grader.authoring import reading_time
 from grader.course import percent
 from grader.course.course import Course
 from grader.course.course_folder import text_of
@@ -92,9 +92,9 @@ def page(course: Course, name: str, values: percent.QuotedValues) -> str:
 
 
 def _time(course: Course, name: str) -> str:
-    core, further = (reading.of_lesson(course, name, further=one) for one in (False, True))
+    core, further = (reading_time.of_lesson(course, name, further=one) for one in (False, True))
     beyond = f" The further part takes {sum(further)} more: {further[0]} and {further[1]}." if sum(further) else ""
-    parts = f"{core[0]} for the exercises and {core[1]} for reading, at {reading.SPEED}"
+    parts = f"{core[0]} for the exercises and {core[1]} for reading, at {reading_time.SPEED}"
     return f"**Time:** the core takes {sum(core)} minutes: {parts}.{beyond}"
 
 
@@ -163,7 +163,7 @@ def overview(course: Course) -> str:
     parts = [
         "<!-- `grader build` makes this page; the routes are in solutions/course.toml -->",
         "# Teaching with this course",
-        f"Reading times assume {reading.SPEED}. All times are for learners who work alone; add time for discussions.",
+        f"Reading times assume {reading_time.SPEED}. All times are for learners who work alone; add time for discussions.",
         "## Notes on each lesson",
         _lessons(course),
     ]
@@ -193,7 +193,7 @@ def exercises_of(course: Course, stop: Stop) -> Sequence[str]:
 def minutes_of(course: Course, stop: Stop) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a stop."""
     work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(course, stop))
-    return work, reading.reading(_cells_before(course, stop)).minutes
+    return work, reading_time.reading(_cells_before(course, stop)).minutes
 
 
 def total(course: Course, route: Route) -> tuple[int, int]:
@@ -222,8 +222,8 @@ def _lessons(course: Course) -> str:
     rows = ["| lesson | core: exercises, minutes | core: reading, minutes | core | further |", "|---|---|---|---|---|"]
     totals = [0, 0, 0, 0]
     for name in course.lessons():
-        work, read = reading.of_lesson(course, name, further=False)
-        own = [work, read, work + read, sum(reading.of_lesson(course, name, further=True))]
+        work, read = reading_time.of_lesson(course, name, further=False)
+        own = [work, read, work + read, sum(reading_time.of_lesson(course, name, further=True))]
         totals = [total + new for total, new in zip(totals, own, strict=True)]
         rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, own))} |")
     return "\n".join([*rows, f"| all | {' | '.join(map(str, totals))} |"])

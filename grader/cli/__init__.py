@@ -19,7 +19,7 @@ from grader.cli import options as takes
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
 from grader.course import index
 from grader.course.course import COURSE_ENV, open_course
-from grader.notebook.unjudged import ELSEWHERE
+from grader.notebook.unjudged import NO_SOLUTIONS
 from grader.util.errors import AuthorError, InputError
 from grader.util.libraries import explain_error, use_one_thread
 
@@ -63,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(given or ["--help"])
         if options.judges:
             use_one_thread()
-        if options.run != "doctor.run":
             index.gather(open_course())  # an id that is used twice, wherever that is
         module, _, function = options.run.partition(".")
         return getattr(import_module(f"grader.cli.{module}"), function)(options)
@@ -109,7 +108,7 @@ def _take_course(arguments: Sequence[str]) -> None:
     if named:
         os.environ[COURSE_ENV] = str(Path(named).expanduser().resolve())
     if not open_course().judges and arguments and arguments[0] != "doctor" and not arguments[0].startswith("-"):
-        raise InputError(f"nothing is judged on this computer: {ELSEWHERE}")
+        raise InputError(f"nothing is judged on this computer: {NO_SOLUTIONS}")
 
 
 @cache

@@ -16,6 +16,7 @@ from grader.authoring.build import build, stale
 from grader.authoring.release import release
 from grader.cli.arguments import chosen_lessons
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
+from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import pluralize
@@ -26,7 +27,7 @@ _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 def run_build(options: argparse.Namespace) -> int:
     if options.check:
         return _check_builds(chosen_lessons(options.lessons))
-    open_course().write_index()  # first: the lesson to build may be new
+    index.write(open_course())  # first: the lesson to build may be new
     names = chosen_lessons(options.lessons)
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
@@ -40,7 +41,7 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    problems = ["solutions/index.json is older than the specifications."] * open_course().index_is_stale()
+    problems = ["solutions/index.json is older than the specifications."] * index.is_stale(open_course())
     problems += ["docs/teaching/README.md is older than the lessons."] * teaching.overview_is_stale(open_course())
     for name in names:
         try:
@@ -80,6 +81,7 @@ def run_audit(options: argparse.Namespace) -> int:
 def run_release(options: argparse.Namespace) -> int:
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
+    index.gather(open_course())  # an id that is used twice, wherever that is
     every = open_course().lessons()
     lessons = tuple(name for name in every if name in (options.lessons or every))
     notes = release(

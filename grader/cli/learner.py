@@ -30,7 +30,7 @@ def run_explain(options: argparse.Namespace) -> int:
 def run_reset(options: argparse.Namespace) -> int:
     what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
-    if advice := how_to_confirm(what, place, options.confirm, "the same command with `--confirm CODE`"):
+    if advice := how_to_confirm(what, place, options.confirm):
         raise InputError(advice)
     if what in open_course().lessons():
         return _change("reset", [what], place)

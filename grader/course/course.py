@@ -27,10 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import course_folder, index, outcome_texts, percent, stubs
-from grader.course.course_folder import GLOSSARY, CourseFolder, text_of
+from grader.course.course_folder import GLOSSARY, text_of
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
-from grader.util.files import write_atomically
 from grader.util.words import did_you_mean
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
@@ -54,9 +53,11 @@ def open_course(folder: Path | str | None = None) -> Course:
     return _courses[root]
 
 
-class Course(CourseFolder):
+class Course:
     """What a course's folder holds. Made once in a process and handed down; what was read of its files is kept.
 
+    root:        the folder that holds solutions/ and notebooks/.
+    installed:   whether it is the course that came with the engine, and not a folder that `--course` named.
     title:       what it is called in reports.
     exercises:   the names of each lesson's exercises, in order.
     own_package: whether pip installs it with the grader.
@@ -66,7 +67,9 @@ class Course(CourseFolder):
     """
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
+        self.root, self.solutions = root, root / "solutions"
+        self.index_path, self.glossary_path = self.solutions / "index.json", root / "notebooks" / GLOSSARY
+        self.installed = root == course_folder.installed_folder()
         self.package = f"course_{next(_numbers)}"
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
@@ -79,7 +82,7 @@ class Course(CourseFolder):
             self.renamed: dict[str, str] = about.get("renamed", {})
             self.former_ids: dict[str, str] = about.get("former_ids", {})
             self.own_package: bool = about.get("package", False)
-            self._read_index(json.loads(self.index_text()))
+            self.read_index()
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{self.solutions / 'course.toml'}: {error}.") from error
         except AuthorError as error:
@@ -90,11 +93,48 @@ class Course(CourseFolder):
     def __reduce__(self) -> Any:
         return open_course, (str(self.root),)  # another process opens the folder itself
 
+    # --- files -------------------------------------------------------------------------------
+
+    def folder(self, lesson: str) -> Path:
+        return self.solutions / lesson
+
+    def source_path(self, lesson: str) -> Path:
+        return self.folder(lesson) / "lesson.py"
+
+    def notebook_path(self, lesson: str) -> Path:
+        """The learner's notebook."""
+        return self.root / "notebooks" / f"{lesson}.ipynb"
+
+    def solution_path(self, lesson: str) -> Path:
+        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
+        return self.solutions / f"{lesson}.ipynb"
+
+    def relative(self, path: Path) -> str:
+        """A path as messages name it, from the course's folder."""
+        return path.relative_to(self.root).as_posix()
+
+    def source(self, lesson: str) -> str:
+        """The text of a lesson's source."""
+        return self.source_path(lesson).read_text(encoding="utf-8")
+
+    @cache
+    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
+        """The cells of a lesson's source, solution regions included."""
+        return percent.read_percent(self.source(lesson))
+
+    def heading(self, lesson: str) -> str:
+        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
+        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
+        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
+
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
-    def _read_index(self, content: dict[str, Any]) -> None:
+    def read_index(self) -> None:
+        """Takes over what the index says."""
+        content = json.loads(index.text(self))
         lessons = content["lessons"].items()
         self.exercises: dict[str, tuple[str, ...]] = {name: tuple(about["exercises"]) for name, about in lessons}
+        self._lessons = tuple(name for name in self.exercises if self.source_path(name).is_file())
         self._with_torch = {name for name, about in lessons if about["torch"]}
         self.given_names: tuple[tuple[str, str], ...] = tuple(content["given"].items())
 
@@ -107,10 +147,9 @@ class Course(CourseFolder):
         """Whether a lesson's own cells import torch."""
         return lesson in self._with_torch
 
-    @cache
     def lessons(self) -> tuple[str, ...]:
         """The names of the lessons that are here, in order; the index may know more, of which this hand-out has none."""
-        return tuple(name for name in self.exercises if self.source_path(name).is_file())
+        return self._lessons
 
     def exercise_names(self) -> tuple[str, ...]:
         """Every exercise of the lessons that are here, in the course's order."""
@@ -198,9 +237,8 @@ class Course(CourseFolder):
         return sorted(self.lessons(), key=lambda name: f"{self.package}.{name}" not in sys.modules)
 
     def mistake_ids(self) -> tuple[str, ...]:
-        """Every id that has a text, without former ones; imports all lessons."""
-        own = (text.id for name in self.lessons() for text in self.lesson(name).texts)
-        return tuple(dict.fromkeys([*self.shared_texts(), *own]))
+        """Every id that has a text, without former ones; imports all lessons. Raises: AuthorError for one that is used twice."""
+        return tuple(index.mistake_texts(self, self.lessons()))
 
     # --- modules of the course ---------------------------------------------------------------
 
@@ -227,26 +265,6 @@ class Course(CourseFolder):
         """The text of every module of probes, by its dotted name: what a worker is given before any learner's code runs."""
         files = [path for name in ("shared", *self.lessons()) for path in sorted(self.folder(name).glob("probes*.py"))]
         return {f"{path.parent.name}.{path.stem}": path.read_text(encoding="utf-8") for path in files}
-
-    # --- the index ---------------------------------------------------------------------------
-
-    def index_text(self) -> str:
-        """The index as its file has it, or as it should be where there is none."""
-        return text_of(self.index_path) or self._new_index_text()
-
-    def index_is_stale(self) -> bool:
-        return text_of(self.index_path) != self._new_index_text()
-
-    def write_index(self) -> None:
-        """Writes the index where the lessons hold something else, and takes it over."""
-        text = self._new_index_text()
-        if text_of(self.index_path) != text:
-            write_atomically(self.index_path, text)
-        self._read_index(json.loads(text))
-        Course.lessons.cache_clear()
-
-    def _new_index_text(self) -> str:
-        return json.dumps(index.gather(self), indent=1) + "\n"
 
     # --- sources and notebooks ---------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Where a course's folder is, which files it has, and what is wrong with one before anything in it runs."""
+"""Where a course's folder is, and what is wrong with one before anything in it runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from functools import cache
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-
-from grader.course import percent
 
 DISTRIBUTION = "attention-course"
 GLOSSARY = "glossary.md"  # beside the learner's notebooks
@@ -44,62 +42,6 @@ def address(home: Path) -> str:
     except metadata.PackageNotFoundError:
         return ""
     return next((url.partition(", ")[2] for url in urls if url.startswith("Repository, ")), "")
-
-
-class CourseFolder:
-    """The files of a course by what they are, and a lesson's source. root: the folder that holds solutions/ and notebooks/."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @property
-    def solutions(self) -> Path:
-        return self.root / "solutions"
-
-    @property
-    def index_path(self) -> Path:
-        return self.solutions / "index.json"
-
-    @property
-    def installed(self) -> bool:
-        """Whether this is the course that came with the engine, and not a folder that `--course` named."""
-        return self.root == installed_folder()
-
-    def folder(self, lesson: str) -> Path:
-        return self.solutions / lesson
-
-    def source_path(self, lesson: str) -> Path:
-        return self.folder(lesson) / "lesson.py"
-
-    def notebook_path(self, lesson: str) -> Path:
-        """The learner's notebook."""
-        return self.root / "notebooks" / f"{lesson}.ipynb"
-
-    def solution_path(self, lesson: str) -> Path:
-        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
-        return self.solutions / f"{lesson}.ipynb"
-
-    @property
-    def glossary_path(self) -> Path:
-        return self.root / "notebooks" / GLOSSARY
-
-    def relative(self, path: Path) -> str:
-        """A path as messages name it, from the course's folder."""
-        return path.relative_to(self.root).as_posix()
-
-    def source(self, lesson: str) -> str:
-        """The text of a lesson's source."""
-        return self.source_path(lesson).read_text(encoding="utf-8")
-
-    @cache
-    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
-        """The cells of a lesson's source, solution regions included."""
-        return percent.read_percent(self.source(lesson))
-
-    def heading(self, lesson: str) -> str:
-        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
-        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
-        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
 
 
 def folder_problems(root: Path) -> Iterator[str]:

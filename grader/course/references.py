@@ -11,7 +11,8 @@ from typing import Any
 from grader.course.course import Course
 from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
 from grader.course.spec import Exercise, Mistake, MistakeText
-from grader.course.stubs import digest, strip_markers
+from grader.course.stubs import strip_markers
+from grader.util.digest import digest
 from grader.util.errors import AuthorError, LintError
 
 

@@ -6,7 +6,6 @@ is graded.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any
 from grader.course import percent
 from grader.course.course_folder import DISTRIBUTION
 from grader.course.spec import Exercise, Lesson
+from grader.util.digest import digest
 from grader.util.words import pluralize
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
@@ -42,6 +42,10 @@ def learner_notebook(
     notebook_cells = as_cells(cells, lesson, values, nav_links, learner=True)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
+    for cell in notebook_cells:
+        about = cell["metadata"]["grader"]
+        # Tells `grader update` an untouched stub from work, and what a learner changed from what the course did.
+        about["stub" if about["role"] == "exercise" else "text"] = digest("".join(cell["source"]))
     version = digest(json.dumps(notebook_cells, sort_keys=True))
     return notebook(notebook_cells, {"lesson": lesson.name, "version": version})
 
@@ -76,11 +80,6 @@ def encode(notebook: dict[str, Any]) -> str:
     return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def digest(text: str) -> str:
-    """Twelve characters that change with the text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def as_cells(
     cells: Sequence[percent.Cell], lesson: Lesson, values: percent.QuotedValues | None, nav_links: str, learner: bool
 ) -> list[dict[str, Any]]:
@@ -107,7 +106,6 @@ def as_cells(
             about["exercise"] = cell.exercise
         if cell.role == "exercise" and learner:
             text = stub_text(text, cell.exercise)
-            about["stub"] = digest(text)  # tells `grader update` an untouched stub from work
         elif cell.role == "exercise":
             text = strip_markers(text)
         if is_prose and learner and text.startswith(percent.FURTHER):
@@ -119,8 +117,6 @@ def as_cells(
         id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
         if is_prose and remaining is not None:
             text = percent.fill_values(text, remaining)
-        if learner and cell.role != "exercise":  # tells `grader update` what a learner changed from what the course did
-            about["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
         if learner and letters:  # a cell that a learner runs to choose one of the options
             number = f"{lesson.name[:2]}.{predictions}"

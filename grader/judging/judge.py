@@ -8,10 +8,10 @@ allowed comes before all; whether keys were taken in tiles and inputs were left 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
+from grader.judging.candidate import Candidate
 from grader.judging.compare import NO_PART, Compared, Finding, largest_difference, raises_as_asked
 from grader.judging.properties import count_agreeing, first_violation, undisputed
 from grader.judging.symptoms import symptoms
@@ -39,22 +40,6 @@ STATUS: dict[str, Status] = {
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
 # After these the candidate answers no more, unless it was an exception in it.
 ENDING = ("timeout", "memory", "died", "invalid")
-
-
-class Candidate(Protocol):
-    """What is judged: a live object in the notebook, or one behind a worker process.
-
-    problem: why there is nothing to exercise, else None. sources: asked about the learner's cells, None where unknown.
-    """
-
-    @property
-    def problem(self) -> Failure | None: ...
-    @property
-    def sources(self) -> policy.Sources | None: ...
-
-    def observe_all(self, cases: Sequence[Case]) -> Iterable[Observation]:
-        """What each case shows, in order; it may end early where one was the end of all."""
-        ...
 
 
 def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
 from grader.notebook.display import Display, sentence, shown
 from grader.notebook.record import ROOM_FILE, Record, default_path
-from grader.notebook.target import MISSING, find
+from grader.notebook.target import MISSING, find, learner_frame
 from grader.util.errors import InputError
 
 _record_at = functools.cache(Record)  # the same object as long as the path stays, for what it has said already
@@ -26,7 +26,7 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Display:
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
     code that never ends is stopped by interrupting the kernel (the square in the toolbar).
     """
-    exercise = find(target, answer, sys._getframe(2))
+    exercise = find(target, answer)
     verdict = verdicts.judge(exercise)
     record = _record()
     if verdicts.is_attempt(verdict):
@@ -43,7 +43,7 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     """
     call = "its check"
     try:
-        exercise = find(target, answer, sys._getframe(1), "passed")
+        exercise = find(target, answer, "passed")
         call = exercise.call
         if verdicts.judge(exercise, fresh=False).passed:
             cell_output.mute_exercises(exercise.namespace)
@@ -63,7 +63,7 @@ def hint(target: Any = MISSING, level: int | None = None) -> Display:
 
     Where the last check of this code proved a mistake, the first two are about that mistake.
     """
-    exercise = find(target, MISSING, sys._getframe(2), "hint")
+    exercise = find(target, caller="hint")
     if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
         return sentence(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
@@ -76,14 +76,14 @@ def hint(target: Any = MISSING, level: int | None = None) -> Display:
 @shown
 def solution(target: Any = MISSING) -> Display:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    return hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record())
+    return hints.solution(find(target, caller="solution"), _record())
 
 
 @shown
 def explain(mistake: Any = None) -> Display:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     if callable(mistake):
-        mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
+        mistake = find(mistake, caller="explain").name
     return hints.explain(mistake, verdicts.current_lesson())
 
 
@@ -100,9 +100,8 @@ def progress() -> Display:
 @shown
 def replay(target: Any = MISSING) -> Display:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
-    frame = sys._getframe(2)
-    exercise = find(target, MISSING, frame, "replay")
-    return replaying.replay(exercise, verdicts.judge(exercise, fresh=False), frame.f_globals)
+    exercise = find(target, caller="replay")
+    return replaying.replay(exercise, verdicts.judge(exercise, fresh=False), learner_frame().f_globals)
 
 
 @shown
@@ -112,16 +111,12 @@ def predict(number: Any = "", options: Any = "", choice: Any = "") -> Display:
 
 
 @shown
-def reset(target: Any = MISSING, code: str | None = None) -> Display:
-    """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
-
-    code: what the question gave; it counts once, so that Run All never resets anything.
-    """
-    frame = sys._getframe(2)
-    exercise = find(target, MISSING, frame, "reset")
-    if code is None and toolbar.can_show_buttons():
+def reset(target: Any = MISSING) -> Display:
+    """Asks by two buttons, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy."""
+    exercise = find(target, caller="reset")
+    if toolbar.can_show_buttons():
         return toolbar.reset_question(exercise, _record())
-    return resetting.reset(exercise.name, code, frame.f_globals)
+    return resetting.original(exercise.name)
 
 
 def _room() -> Any:

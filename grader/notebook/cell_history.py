@@ -17,13 +17,13 @@ from typing import Any
 
 from grader.course import references
 from grader.course.course import Course
-from grader.course.stubs import digest
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.target import MISSING
 from grader.source.definitions import called_name, changed_definitions, defined_names, normalize, parse
 from grader.source.magics import without_magics
 from grader.source.scopes import IMPORTS, imported, names_of
+from grader.util.digest import digest
 from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure

@@ -1,16 +1,14 @@
-"""The learner's live object as the judge's candidate, with the text of the cells that made it."""
+"""The text of the cells that made a learner's live object."""
 
 from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from grader.course.course import Course
-from grader.course.spec import Case
 from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
@@ -18,22 +16,6 @@ from grader.source.definitions import code_lines, first_line, normalize, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.magics import without_magics
 from grader.source.policy import Sources, reading_of
-from grader.worker.observe import observe, same_random_state
-from grader.worker.values import Failure, Observation
-
-
-@dataclass(eq=False)
-class LiveObject:
-    """What the judge asks of a candidate, around an object of this kernel."""
-
-    name: str
-    obj: Any
-    problem: Failure | None = None
-    sources: Sources | None = None
-
-    def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
-        with same_random_state():
-            yield from (observe(self.obj, case) for case in cases)
 
 
 class Statement(NamedTuple):
@@ -80,10 +62,7 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
 @cache
 def _lesson_cells(course: Course, name: str) -> frozenset[str]:
     """The texts of the lesson's own cells, which are no learner's."""
-    try:
-        cells = course.cells(course.lesson_of(name))
-    except KeyError:  # no exercise of the course
-        return frozenset()
+    cells = course.cells(course.lesson_of(name))
     return frozenset(normalize(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.source.definitions import defined_names
 from grader.submission.ipynb import ROLES, course_metadata
+from grader.util.digest import digest
 
 Cell = dict[str, Any]
-_BY_TEXT = re.compile(r"^[a-z]+-[0-9a-f]{12}(-\d+)?$")  # an id made of what the cell was
-_GENERATED = re.compile(r"way|install|opened-alone|predict-\d\d-\d+")  # ids of cells without a note of what they were
-_NUMBER = re.compile(r"[-−]?\d[\d.,]*")
 
 
 def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...], tuple[str, ...]]:
@@ -31,7 +27,6 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
     outputs: dict[str, dict[str, Any]] = {}  # what a cell of `ours` has shown when it ran
     changed: list[str] = []
-    marked = any(_about(cell, "text") for cell in theirs)  # by a course that notes what each cell was
     for cell in theirs:
         is_own = _role(cell) in ("", "exercise")
         exercise = exercise_of(cell, stubs)
@@ -46,7 +41,8 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
                 last = same["id"]
                 ran = cell["cell_type"] == same["cell_type"] == "code" and text_of(cell) == text_of(same)
                 outputs[same["id"]] = {key: cell[key] for key in ("outputs", "execution_count")} if ran else {}
-            if _is_changed(cell, same, marked) and (mine := _as_own(cell, same)) is not None:
+            if _is_changed(cell, same):
+                mine = _as_own(cell, same)
                 added[last].append(mine)
                 changed.append(_beginning(mine))
         elif digest(text_of(cell)) != _about(cell, "stub"):
@@ -88,52 +84,20 @@ def _counterpart(cell: Cell, ours: Sequence[Cell], by_id: Mapping[str, Cell]) ->
     return next((each for each in ours if (each["cell_type"], text_of(each)) == content), None)
 
 
-def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
-    """Whether the learner, and not the course, changed a cell of the course. same: what it is now.
+def _is_changed(cell: Cell, same: Cell | None) -> bool:
+    """Whether the learner, and not the course, wrote something into a cell of the course. same: what it is now, None where it is gone.
 
-    marked: whether the notebook notes what its cells were. In an older one an id may tell, if the cell quotes no numbers; else what
-    stands around all that the course says now is the learner's.
+    A cell without a note of what it was counts as changed where it is not as it is now: nothing that may be a learner's is lost.
     """
+    text, now = text_of(cell), text_of(same) if same else ""
+    return text.strip() not in ("", now.strip()) and digest(text) != _about(cell, "text")
+
+
+def _as_own(cell: Cell, same: Cell | None) -> Cell:
+    """What the learner wrote in a cell of the course as a cell of theirs; of prose what stands around the course's, where that is whole."""
     text = text_of(cell)
-    if same is not None and text.strip() == text_of(same).strip():
-        return False
-    original = _about(cell, "text")
-    if marked and original:
-        return digest(text) != original
-    if marked and same is None:  # a copy of a cell of _GENERATED has another id
-        return not _GENERATED.fullmatch(cell.get("id", ""))
-    if marked and same is not None and _GENERATED.fullmatch(same["id"]):
-        # Its lines may end otherwise: by a version of the course, or a choice.
-        begin = {line.strip("# ←")[:7] for line in text_of(same).splitlines()}
-        lines = (line.strip("# ←") for line in text.splitlines() if line.strip())
-        return any(line[:7] not in begin and not line.startswith("[") for line in lines)
-    if digest(text) in cell.get("id", ""):
-        return False
-    if cell["cell_type"] == "code" and _BY_TEXT.search(cell.get("id", "")):
-        return True
-    return same is not None and _own_lines(text, same) is not None
-
-
-def _own_lines(text: str, same: Cell) -> list[str] | None:
-    """The lines of a text that the course's cell does not have, None where a line of the course's is missing; numbers may differ."""
-    theirs, rest = text.splitlines(), Counter(_NUMBER.sub("0", line) for line in text_of(same).splitlines())
-    own = []
-    for line in theirs:
-        plain = _NUMBER.sub("0", line)
-        if rest[plain] > 0:
-            rest[plain] -= 1
-        else:
-            own.append(line)
-    return own if not +rest and any(line.strip() for line in own) else None
-
-
-def _as_own(cell: Cell, same: Cell | None) -> Cell | None:
-    """What the learner wrote in a cell of the course as a cell of theirs; of prose their own lines, where these can be told."""
-    text = text_of(cell)
-    if cell["cell_type"] != "code" and same is not None and (own := _own_lines(text, same)) is not None:
-        text = "\n".join(own).strip("\n")
-    if not text.strip():
-        return None
+    if cell["cell_type"] != "code" and same:
+        text = text.replace(text_of(same), "", 1).strip("\n")
     role = "demo" if cell["cell_type"] == "code" else "prose"
     return {
         **cell,

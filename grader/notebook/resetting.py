@@ -1,6 +1,6 @@
-"""reset(): one exercise's cell is the stub again, in the open notebook or in its file; the learner's code is kept.
+"""reset(): one exercise's cell is the stub again, by a button in the open notebook or by the command in its file; the code is kept.
 
-A `reset(…)` that stays in a notebook, or in a shell's history, is run again by Run All or by the arrow key. So it acts once for each
+A command that stays in a notebook, or in a shell's history, is run again by Run All or by the arrow key. So it acts once for each
 code that it gives out: the code depends on how often the work was checked, whether it passed and which copies exist, and after one
 reset it fits no more.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.notebook import workspace
 from grader.notebook.display import Display, ipython, sentence
 from grader.notebook.hints import own_code
@@ -19,14 +18,15 @@ from grader.notebook.record import Record, default_path
 from grader.notebook.target import MISSING, Target
 from grader.reports.html import render
 from grader.reports.text import plain
-from grader.util.errors import InputError
+from grader.util import libraries
+from grader.util.digest import digest
 from grader.util.names import BACKUPS
 
 
-def how_to_confirm(what: str, place: Path, code: str | None, call: str) -> str:
+def how_to_confirm(what: str, place: Path, code: str | None) -> str:
     """What to do first where resetting would replace work and `code` is not the code for it; '' where it may go on.
 
-    what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
+    what: a lesson or an exercise.
     """
     lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
     exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
@@ -44,42 +44,25 @@ def how_to_confirm(what: str, place: Path, code: str | None, call: str) -> str:
     yours = "your work" if what == lesson else f"your cell of {what}"
     return (
         f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
-        f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
+        f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then the same command with `--confirm {expected}` does it, "
+        "once."
     )
 
 
-def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
-    """Asks, and with the code that it gave does it once. names: the notebook's; the old definition goes, so that no check judges it.
-
-    The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
-    what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
-    """
-    lesson, shell = kernel_course().lesson_of(name), ipython()
-    if not Path(f"{lesson}.ipynb").is_file():  # then the stub comes as a new cell
-        stub = workspace.stub(name)
+def original(name: str) -> Display:
+    """What reset() shows where nobody can press a button: how to be asked by the command, and the cell to put back by hand."""
+    lesson, shell, stub = kernel_course().lesson_of(name), ipython(), workspace.stub(name)
+    way = f"{by_command(name)} By hand, replace your cell by the exercise's original:"
+    if not Path(f"{lesson}.ipynb").is_file():
+        way = f"{lesson}.ipynb is not in this folder. Replace your cell by the exercise's original:"
         if shell is not None:
             shell.set_next_input(stub, replace=False)
-        advice = "so nothing was changed. Replace your cell by the exercise's original:"
-        return sentence(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
-    try:
-        if code is not None and (advice := save_advice(lesson)):
-            return sentence(advice, f"{name} was not changed")
-        if advice := how_to_reset(name, code):
-            return sentence(advice, f"Reset {name}")
-        change = workspace.reset_exercise(name, Path("."))
-    except InputError as error:
-        return sentence(str(error), f"Reset {name}")
-    names.pop(name, None)
-    return sentence(
-        f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
-        f"run the cell once you have written it.",
-        f"{name} is the course's original again",
-    )
+    return sentence(f"Nothing was changed. {way}\n\n```python\n{stub}\n```", f"Reset {name}")
 
 
-def how_to_reset(name: str, code: str | None = None) -> str:
-    """How to reset where no buttons are; '' where none of it needs a code."""
-    return how_to_confirm(name, Path("."), code, f'`reset("{name}", "CODE")`')
+def by_command(name: str) -> str:
+    """How to reset without buttons."""
+    return f"`{libraries.command_name()} reset {name}` asks, then restores the cell in the notebook's file and keeps a copy."
 
 
 def save_advice(lesson: str) -> str:

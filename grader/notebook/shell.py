@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import shlex
 import subprocess
 import sys
@@ -80,6 +81,11 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
+    from grader.course.course import COURSE_ENV
+    from grader.notebook.kernel_course import kernel_course
+
+    if not kernel_course().installed:
+        os.environ[COURSE_ENV] = str(kernel_course().root)  # the command means the course of this notebook
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -87,15 +93,20 @@ def _grader(line: str) -> None:
         return
     if advice := _before_reset(words):
         print(advice)
-        return
+    elif _run(words) == 0 and words[:1] == ["reset"]:
+        for name in {*words}.intersection(kernel_course().exercise_names()):
+            ipython().user_ns.pop(name, None)  # the old definition, so that no check judges it
+
+
+def _run(words: list[str]) -> int | None:
+    """Runs the command. Returns: its exit code, None where it was stopped."""
     command = [sys.executable, "-m", "grader", *words]
     try:
         running = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
     except OSError:  # a browser's Python has no processes
-        importlib.import_module("grader.cli").main(words)
-        return
+        return importlib.import_module("grader.cli").main(words)
     with running:
         try:
             for line in running.stdout or ():
@@ -104,18 +115,21 @@ def _grader(line: str) -> None:
             # The square in the toolbar reaches the command, too, where it shares the kernel's group.
             running.terminate()
             print("stopped.")
+            return None
+    return running.returncode
 
 
 def _before_reset(words: list[str]) -> str:
-    """What to do before `%grader reset`, as before reset(); '' for nothing. Options may be shortened, and come first."""
+    """What to do before `%grader reset`; '' for nothing. Options may be shortened, and come first."""
     from grader.notebook.kernel_course import kernel_course
     from grader.notebook.resetting import save_advice
 
     if words[:1] != ["reset"] or not any(word.startswith("--con") for word in words):
         return ""
-    course, arguments, lessons = kernel_course(), importlib.import_module("grader.cli.arguments"), set()
+    course, arguments = kernel_course(), importlib.import_module("grader.cli.arguments")
     for word in words[1:]:
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(InputError):  # the command says it
             exercise = word in course.exercise_names()
-            lessons.add(course.lesson_of(word) if exercise else arguments.lesson_name(word))
-    return next(filter(None, map(save_advice, sorted(lessons))), "")
+            if advice := save_advice(course.lesson_of(word) if exercise else arguments.lesson_name(word)):
+                return advice
+    return ""

@@ -11,12 +11,12 @@ from functools import cached_property
 from types import FrameType
 from typing import Any
 
-from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import own_name, sources
 from grader.notebook.reach import names_read
 from grader.source.definitions import normalize
 from grader.source.policy import Sources
+from grader.util.digest import digest
 from grader.util.errors import InputError
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()  # no object
@@ -72,16 +72,24 @@ def _value(answer: Any) -> str:
     return f"{type(answer).__name__} {getattr(answer, 'dtype', '')} {value!r}"
 
 
-def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> Target:
+def learner_frame() -> FrameType:
+    """Of the learner's code that called us: the nearest that is not of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("grader."):
+        frame = frame.f_back
+    return frame
+
+
+def find(target: Any, answer: Any = MISSING, caller: str = "check") -> Target:
     """The exercise that `target` names, and the object to judge.
 
-    target: an exercise's name, looked up in the names of `frame` unless `answer` is given; or the object itself, known
-    by its own name, else by the name that it is bound to there. caller: what the learner called.
+    target: an exercise's name, looked up in the names of the learner's code unless `answer` is given; or the object itself,
+    known by its own name, else by the name that it is bound to there. caller: what the learner called.
     Raises: InputError.
     """
     if target is MISSING:
         raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
-    names, main = kernel_course().exercise_names(), sys.modules.get("__main__")
+    names, main, frame = kernel_course().exercise_names(), sys.modules.get("__main__"), learner_frame()
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
         if target not in names:

@@ -54,8 +54,7 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
 def reset_question(target: Target, record: Record) -> Display:
     """What reset() shows: whether to do it, and two buttons."""
     question = resetting.question(target.name, record)
-    words = resetting.how_to_reset(target.name) or "There is nothing to reset in the notebook's file."
-    return DisplayWithButtons(question, target, record, words, question.text)
+    return DisplayWithButtons(question, target, record, resetting.by_command(target.name), question.text)
 
 
 def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-ELSEWHERE = "this copy of the course has no solutions. Hand the notebook in; your results come from there."
+NO_SOLUTIONS = "this copy of the course has no solutions. Hand the notebook in; your results come from there."
 
 
 def check(target: Any = None, *_: Any, **__: Any) -> None:
     """Says where the answer is judged."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "The answer")
-    print(f"{name} is not judged here: {ELSEWHERE}")
+    print(f"{name} is not judged here: {NO_SOLUTIONS}")
 
 
 def passed(*_: Any, **__: Any) -> bool:
@@ -28,7 +28,7 @@ def predict(*_: Any, **__: Any) -> None:
 
 def unavailable(*_: Any, **__: Any) -> None:
     """Says why nothing else answers."""
-    print(f"That is not available here: {ELSEWHERE}")
+    print(f"That is not available here: {NO_SOLUTIONS}")
 
 
 hint = solution = explain = progress = replay = reset = join = leave = stuck = fine = unavailable

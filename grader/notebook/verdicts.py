@@ -12,23 +12,23 @@ from typing import Any
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.judging import wording
+from grader.judging.candidate import Candidate, LiveObject
 from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
 from grader.notebook.cell_history import CellHistory, describe_failure
 from grader.notebook.cell_output import running_sign
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live_object import LiveObject
 from grader.notebook.target import MISSING, Target
 from grader.util.libraries import explain_error, require
 from grader.worker.observe import default_modes, failure_from, same_random_state
 from grader.worker.values import Failure
 
-verdicts: dict[str, tuple[object, Any]] = {}  # exercise -> the key of the code and the verdict of its last check
+verdicts: dict[str, tuple[object, Verdict]] = {}  # exercise -> the key of the code and the verdict of its last check
 history = CellHistory()  # is told of every cell by shell.py, where there are cells
 _last_checked: list[str] = []  # the exercise that was checked last
 
 
-def judge(target: Target, fresh: bool = True) -> Any:
+def judge(target: Target, fresh: bool = True) -> Verdict:
     """The verdict. fresh: judge anew; without it, the verdict of the last check counts where the code is the same."""
     _last_checked[:] = [target.name]
     for earlier in (_stale, _without_cell, *([] if fresh else [last])):
@@ -41,7 +41,7 @@ def judge(target: Target, fresh: bool = True) -> Any:
     return verdict
 
 
-def last(target: Target) -> Any:
+def last(target: Target) -> Verdict | None:
     """The verdict of the last check where it was of this very code, else None."""
     key, verdict = verdicts.get(target.name, (None, None))
     return verdict if target.digest and key == _key(target) else None
@@ -57,7 +57,7 @@ def current_lesson() -> str | None:
     return kernel_course().lesson_of(_last_checked[0]) if _last_checked else None
 
 
-def is_attempt(verdict: Any) -> bool:
+def is_attempt(verdict: Verdict) -> bool:
     """Whether a verdict is about the learner's code as it stands."""
     return verdict.status not in ("missing", "could_not_grade") and verdict.stage != "stale"
 
@@ -65,7 +65,7 @@ def is_attempt(verdict: Any) -> bool:
 # --- what is not judged: code that is older than its cell, or that no cell defines in grading ---------------------
 
 
-def _stale(target: Target) -> Any:
+def _stale(target: Target) -> Verdict | None:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
     if target.obj is MISSING or not history.stale:
         return None
@@ -90,7 +90,7 @@ def _stale(target: Target) -> Any:
     return Verdict(target.name, "error", headline, "stale", line=line, details=(earlier,), next_step=next_step)
 
 
-def _without_cell(target: Target) -> Any:
+def _without_cell(target: Target) -> Verdict | None:
     """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
     name = target.name
     if target.obj is MISSING or not history.is_absent(name) or target.namespace.get(name, MISSING) is not target.obj:
@@ -109,7 +109,7 @@ def _run_its_cell(target: Target) -> str:
 # --- judging ----------------------------------------------------------------------------------------------------
 
 
-def _judge(target: Target) -> Any:
+def _judge(target: Target) -> Verdict:
     from grader.judging.judge import judge
 
     name = target.name
@@ -136,7 +136,7 @@ def _judge(target: Target) -> Any:
         return Verdict(name, "could_not_grade", headline, details=details, next_step=next_step)
 
 
-def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
+def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Candidate]:
     name, problem = target.name, None
     if target.obj is MISSING:
         problem = Failure(
@@ -152,10 +152,10 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
         problem = Failure(
             "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
         )
-    return contextlib.nullcontext(LiveObject(name, target.obj, problem, target.sources))
+    return contextlib.nullcontext(LiveObject(target.obj, problem, target.sources))
 
 
-def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
+def _interrupted(target: Target, stop: KeyboardInterrupt) -> Verdict:
     """The verdict on a check that the learner stopped: in which line it was."""
     line = wording.line(target.name, failure_from(stop))
     advice = "Your code was not running at that moment."
@@ -175,7 +175,7 @@ def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
 # --- causes outside of the exercise itself ------------------------------------------------------------------------
 
 
-def _name_cause(verdict: Any, target: Target) -> Any:
+def _name_cause(verdict: Verdict, target: Target) -> Verdict:
     """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
     if verdict.status == "missing":
         return replace(verdict, next_step=_run_its_cell(target))
@@ -205,7 +205,7 @@ def _name_cause(verdict: Any, target: Target) -> Any:
 def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
     """Whether an exercise would pass if what it calls under these names was the course's own."""
     with _replace_globals(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
-        return bool(_judge(target).passed)
+        return _judge(target).passed
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from grader.course import references
+from grader.course import index, references
 from grader.course.course import open_course
 from tests.course.test_course import assert_read_as_jupytext_reads_it
 
@@ -69,10 +69,10 @@ def test_its_sources_are_read_as_jupytext_reads_them(name):
 
 
 def test_its_index_is_what_its_specifications_say():
-    assert open_course().title == "attention" and not open_course().index_is_stale()
-    index = json.loads(open_course().index_path.read_text(encoding="utf-8"))
-    assert index["lessons"].keys() == open_course().exercises.keys()
-    assert index["given"]["np"] == "numpy" and index["given"]["F"] == "torch.nn.functional"
+    assert open_course().title == "attention" and not index.is_stale(open_course())
+    stored = json.loads(open_course().index_path.read_text(encoding="utf-8"))
+    assert stored["lessons"].keys() == open_course().exercises.keys()
+    assert stored["given"]["np"] == "numpy" and stored["given"]["F"] == "torch.nn.functional"
 
 
 def test_its_lessons_whose_cells_import_torch_need_it():

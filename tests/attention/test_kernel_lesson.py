@@ -420,14 +420,14 @@ torch.cuda.is_available, torch.cuda.is_initialized = lambda: True, lambda: False
 import triton
 from grader.course import references
 from grader.course.course import open_course
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
-from tests.live import Live
 
 exercise = open_course().exercise("triton_add")
 right = references.reference(exercise)
-assert judge(exercise, Live("triton_add", right)).passed
+assert judge(exercise, LiveObject(right)).passed
 wrong = references.wrong(exercise, exercise.mistakes[0])
-assert judge(exercise, Live("triton_add", wrong)).mistakes == (exercise.mistakes[0].id,)
+assert judge(exercise, LiveObject(wrong)).mistakes == (exercise.mistakes[0].id,)
 kernel = references.namespace(open_course(), "15_kernel")["add_kernel"]
 print(type(kernel).__name__, triton.JITFunction.run.__qualname__)
 """

@@ -17,9 +17,9 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Exercise, Mistake
 from grader.judging.baseline import MOST_KEPT
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
-from tests.live import Live
 
 EXERCISES = open_course().exercise_names()
 EVERY = 1 if WHOLE_GRID else 12  # one mistake in so many
@@ -43,14 +43,14 @@ def with_some(name: str) -> Exercise:
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_reference_passes(name):
-    verdict = judge(with_some(name), Live(name, references.reference(open_course().exercise(name))), OTHER_SEED)
+    verdict = judge(with_some(name), LiveObject(references.reference(open_course().exercise(name))), OTHER_SEED)
     assert verdict.status == "passed", f"{verdict.headline} {verdict.experiment}"
     assert verdict.verified
 
 
 @pytest.mark.parametrize("name, mistake", SOME, ids=[f"{name}-{mistake.id}" for name, mistake in SOME])
 def test_a_mistake_is_rejected_and_named_with_other_numbers(name, mistake):
-    verdict = judge(with_some(name), Live(name, references.wrong(with_some(name), mistake)), OTHER_SEED)
+    verdict = judge(with_some(name), LiveObject(references.wrong(with_some(name), mistake)), OTHER_SEED)
     assert not verdict.passed
     assert mistake.id in verdict.mistakes, f"{verdict.status}: {verdict.headline} -> {verdict.mistakes}"
 

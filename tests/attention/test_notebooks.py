@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from grader.authoring.build import torch_version
-from grader.authoring.kernel import CELL_TIMEOUT_S, Kernel
+from grader.authoring.notebook_run import CELL_TIMEOUT_S, NotebookRun
 from grader.course.course import open_course
 from grader.submission import ipynb
 from grader.submission.plan import Pristine
@@ -132,10 +132,10 @@ def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch, tmp_p
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Iterator[Kernel]:
+def kernel() -> Iterator[NotebookRun]:
     """One for all untouched notebooks. What they hold beside their stubs, nbval runs in a kernel of its own, which costs three
     seconds of imports a lesson."""
-    with Kernel(open_course()) as started:
+    with NotebookRun(open_course()) as started:
         yield started
 
 

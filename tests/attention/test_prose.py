@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.authoring import build, lint, reading, teaching
+from grader.authoring import build, lint, reading_time, teaching
 from grader.authoring.audit import audit
 from grader.course import percent, stubs
 from grader.course.course import open_course
@@ -375,7 +375,7 @@ def test_reading_takes_200_words_or_10_lines_of_code_or_two_figures_a_minute():
     notes = "# %% [markdown]\n# @teaching\n# " + "word " * 900 + "\n"
     figures = '# %% role="demo" tags=["hide-input"]\n' + "figures.three_tokens.machine(x)\n" * 4 + "\n"
     texts = (words, code, figures, words + code + figures + notes)
-    assert [reading.reading(small.cells(text)).minutes for text in texts] == [2, 2, 2, 6]
+    assert [reading_time.reading(small.cells(text)).minutes for text in texts] == [2, 2, 2, 6]
 
 
 def test_lessons_lead_to_their_neighbors_and_the_glossary():

@@ -19,11 +19,12 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.judging import mistake_runs
 from grader.judging.baseline import baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.worker import watch
 from grader.worker.observe import failure_from, observe
 from tests.conftest import heed_interrupts
-from tests.live import Live, from_cells
+from tests.live import from_cells
 
 RING = references.solution_text(open_course(), "ring_attention")
 HEADS = references.solution_text(open_course(), "tensor_parallel_attention")
@@ -41,7 +42,7 @@ def judged(text: str, name: str = "ring_attention"):
 
 def seen_running(text: str, name: str):
     """The verdict on what runs; the source is not looked at."""
-    return judge(open_course().exercise(name), Live(name, from_cells(name, text).obj))
+    return judge(open_course().exercise(name), LiveObject(from_cells(name, text).obj))
 
 
 def with_lines(*lines: str) -> str:

@@ -10,8 +10,9 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.judging import wording
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
-from tests.live import Live, from_cells
+from tests.live import from_cells
 
 answers = open_course().module("14_flash_attention.zoo.answers")
 AT_ONCE, TABLES, TILED_RIGHT = answers.AT_ONCE, answers.TABLES, answers.TILED_RIGHT
@@ -40,7 +41,7 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
     """Right answers are not judged by a hair's breadth."""
     sizes = []
 
-    class Watched(Live):
+    class Watched(LiveObject):
         def observe_all(self, cases):
             for case, shown in zip(cases, super().observe_all(cases), strict=True):
                 if "table" in case.options:
@@ -48,7 +49,7 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
                 yield shown
 
     assert judge(
-        open_course().exercise(exercise), Watched(exercise, references.reference(open_course().exercise(exercise)))
+        open_course().exercise(exercise), Watched(references.reference(open_course().exercise(exercise)))
     ).passed
     assert len(sizes) == 3 and max(sizes) < 0.3, sizes
 
@@ -66,7 +67,7 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
 def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
     """Probes of language models have a table, too: of their own logits."""
     verdict = judge(
-        open_course().exercise(exercise), Live(exercise, references.reference(open_course().exercise(exercise)))
+        open_course().exercise(exercise), LiveObject(references.reference(open_course().exercise(exercise)))
     )
     assert verdict.passed and (wording.NO_LARGE_TENSOR in verdict.verified) == looked_at, verdict.verified
 

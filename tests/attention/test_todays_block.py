@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from grader.authoring.build import solution_notebook
-from grader.authoring.kernel import run
+from grader.authoring.notebook_run import run
 from grader.course import references
 from grader.course.course import open_course
 from grader.data import smollm2

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.authoring import build, kernel, teaching
+from grader.authoring import build, notebook_run, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
 from grader.course import index, stubs
@@ -234,7 +234,7 @@ def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil
 def test_a_lesson_whose_own_check_fails_is_not_built(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
     shown = [(1, [{"output_type": "execute_result", "data": {"text/plain": ["FAILED: double\n"]}}])] * 20
-    monkeypatch.setattr(build.kernel, "run", lambda course, cells: shown[: len(cells)])
+    monkeypatch.setattr(build.notebook_run, "run", lambda course, cells: shown[: len(cells)])
     with pytest.raises(AuthorError, match=r"lesson\.py:\d+: the solution does not pass check\(double\)"):
         build.build(open_course(), small.NAME)
     assert not open_course().solution_path(small.NAME).exists()
@@ -264,7 +264,7 @@ def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, 
     small.install(monkeypatch, tmp_path, source)
     build.build(open_course(), small.NAME)
     runs = []
-    monkeypatch.setattr(kernel, "run", lambda *args, real=kernel.run: runs.append(args) or real(*args))
+    monkeypatch.setattr(notebook_run, "run", lambda *args, real=notebook_run.run: runs.append(args) or real(*args))
 
     def build_again(changed: str, **how) -> int:
         open_course().source_path(small.NAME).write_text(changed)
@@ -328,7 +328,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     texts = {name: "import timeit" if name[1] in "14" else "x = 1" for name in names}
     monkeypatch.setattr(author, "chosen_lessons", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", texts.__getitem__)
-    monkeypatch.setattr(open_course(), "write_index", lambda: None)
+    monkeypatch.setattr(index, "write", lambda course: None)
     monkeypatch.setattr(teaching, "write_overview", lambda course: None)
     running, beside, lock = set(), {}, threading.Lock()
 
@@ -354,7 +354,7 @@ def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monk
     names = ["01_some", "02_some"]
     monkeypatch.setattr(author, "chosen_lessons", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", lambda name: "")
-    monkeypatch.setattr(open_course(), "write_index", lambda: None)
+    monkeypatch.setattr(index, "write", lambda course: None)
     monkeypatch.setattr(teaching, "write_overview", lambda course: None)
 
     def build_one(course, name, anew):

@@ -18,6 +18,7 @@ import yaml
 from grader.authoring.release import gradescope, handout
 from grader.authoring.release.leaks import leaks
 from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
+from grader.course import index
 from grader.course.course import Course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved, without_course
 from tests.bare import add_required
@@ -107,8 +108,8 @@ def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch)
     before = build_wheel(COURSE, NUMPY[:1])
     wheel_of.cache_clear()
     assert before == build_wheel(COURSE, NUMPY[:1])
-    text = COURSE.index_text()
-    monkeypatch.setattr(COURSE, "index_text", lambda: text + "\n")
+    text = index.text(COURSE)
+    monkeypatch.setattr(index, "text", lambda course: text + "\n")
     after = build_wheel(COURSE, NUMPY[:1])
     assert after[0] != before[0]
 

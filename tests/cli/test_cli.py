@@ -326,6 +326,15 @@ def test_version_and_help_need_nothing_heavy():
     assert done.stdout.endswith("[]\n")
 
 
+def test_a_mistake_that_lessons_share_is_explained_without_importing_a_lesson():
+    program = (
+        "import sys; from grader.cli import main; main(['explain', 'RS1']); "
+        "print([name for name in sys.modules if '.exercises.' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("RS1: ") and done.stdout.endswith("\n[]\n"), done.stdout + done.stderr
+
+
 def test_it_runs_as_a_module_from_any_folder(tmp_path):
     root = str(ROOT)
     done = in_a_process("grade", "nowhere", cwd=tmp_path, env={**os.environ, "PYTHONPATH": root})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.authoring.audit import audit
+from grader.course import index
 from grader.judging.judge import judge
 from tests.live import from_cells
 from tests.mixing_course import COURSE, RIGHT
@@ -25,4 +26,4 @@ def test_its_right_answers_pass(name):
 
 
 def test_its_index_is_as_its_lessons_are():
-    assert not COURSE.index_is_stale()
+    assert not index.is_stale(COURSE)

@@ -15,16 +15,16 @@ import pytest
 from grader.authoring.audit import audit, render
 from grader.authoring.build import build
 from grader.cli import main
-from grader.course import references
+from grader.course import index, references
 from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import grade
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import AuthorError
 from tests import own_course
 from tests.conftest import ROOT
-from tests.live import Live
 from tests.small_class import LEVEL
 
 NAME = own_course.NAME
@@ -50,14 +50,14 @@ def test_the_probe_that_contributing_shows_tells_an_answer_that_keeps_something(
     own_course.with_probe(mine)
     course = Course(mine)
     exercise = course.exercise("center_rows")
-    assert judge(exercise, Live("center_rows", references.reference(exercise))).passed
+    assert judge(exercise, LiveObject(references.reference(exercise))).passed
     calls = []
 
     def counting(x):
         calls.append(x)
         return x - x.mean(axis=1, keepdims=True) + len(calls) * 1e-9
 
-    verdict = judge(exercise, Live("center_rows", counting))
+    verdict = judge(exercise, LiveObject(counting))
     assert (verdict.status, verdict.headline) == ("failed", "Expected: two calls give the same. This is not so.")
 
 
@@ -250,17 +250,16 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         "build",
         "build --check",
         "class X --out O",
-        "collect X --to O",
-        "explain",
         "explain CR1",
         "grade X",
         "grade X --lessons 90",
-    ]
-    + ["progress", "release R", "reset 90", "update"],
+        "release R",
+    ],
 )
-def test_a_mistake_s_id_twice_is_told_by_every_command_also_beside_an_index(mine, capsys, monkeypatch, command):
+def test_a_mistake_s_id_twice_is_told_by_every_command_that_names_mistakes(mine, capsys, monkeypatch, command):
+    """Also beside an index."""
     course, empty = Course(mine), mine.parent / "empty"
-    course.write_index()
+    index.write(course)
     _copied_under_another_exercise(mine, "91_again")
     known = json.loads(course.index_path.read_text())
     known["lessons"]["91_again"] = {"exercises": ["center_again"], "torch": False}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.authoring import reading, teaching
+from grader.authoring import reading_time, teaching
 from grader.course.course import open_course
 from grader.util.errors import AuthorError
 from tests import small_lesson as small
@@ -69,8 +69,8 @@ def test_the_page_states_each_total():
     assert work == 5 + 4 + 10 and f"| total: {work + read} minutes | | | {work} | {read} |" in page
     assert "## By hand\n\nA look-up, and shares.\n" in page and "| `blend` | `products`, `shares` | 14 |" in page
     for name in open_course().lessons():
-        work, read = reading.of_lesson(open_course(), name, further=False)
-        beyond = sum(reading.of_lesson(open_course(), name, further=True))
+        work, read = reading_time.of_lesson(open_course(), name, further=False)
+        beyond = sum(reading_time.of_lesson(open_course(), name, further=True))
         heading = re.escape(open_course().heading(name))
         row = rf"^\| .*{heading}.* \| {work} \| {read} \| {work + read} \| {beyond} \|$"
         assert re.search(row, page, re.MULTILINE)

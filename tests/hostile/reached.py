@@ -18,6 +18,7 @@ from grader.course import references
 from grader.course.course import Course
 from grader.course.patches import applied
 from grader.course.spec import SEED, Case
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from grader.source.policy import Sources
@@ -26,7 +27,7 @@ from grader.worker import probes
 from grader.worker.probes import BASIC
 from tests.conftest import WHOLE_GRID
 from tests.hostile.one_worker import OneWorker
-from tests.live import Live, offence
+from tests.live import offence
 
 LIARS = ("True", "a[0] if a else None", "0", "{}", "''")
 FRAMES = """
@@ -118,7 +119,7 @@ class Attacked:
                 properties=(),
                 requires=(),
             )
-            if judge(one, Live(name, made[name])).status == "failed":
+            if judge(one, LiveObject(made[name])).status == "failed":
                 return one
         raise AssertionError(f"no probe of {name} tells {self.wrong[name]}")
 

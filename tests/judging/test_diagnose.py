@@ -15,11 +15,11 @@ from grader.course.patches import patch
 from grader.course.readings import inputs
 from grader.course.spec import Mistake
 from grader.judging.baseline import MOST_KEPT, baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.diagnose import Diagnosis
 from grader.judging.judge import judge
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
-from tests.live import Live
 from tests.mixing_course import COURSE, made
 
 EXERCISE = COURSE.exercise("shares")
@@ -118,6 +118,6 @@ def test_what_looks_like_two_mistakes_in_one_entry_is_told_with_both():
     neither = patch("scores - scores.max(axis=1, keepdims=True)", "scores", "sum(axis=1, keepdims=True)", "sum()")
     exercise = replace(EXERCISE, mistakes=(*EXERCISE.mistakes, Mistake("MX8+MX9", neither)))
     both = references.wrong(exercise, exercise.mistakes[-1])
-    verdict = judge(exercise, Live("shares", lambda scores: both(scores) + (3 if len(scores) == 7 else 0)))
+    verdict = judge(exercise, LiveObject(lambda scores: both(scores) + (3 if len(scores) == 7 else 0)))
     assert verdict.mistakes == ("MX8+MX9",)
     assert verdict.sentences[0].startswith("It looks like this in ") and " Also: " in verdict.sentences[0]

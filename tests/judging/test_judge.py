@@ -11,13 +11,13 @@ import pytest
 from grader.course.spec import Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.compare import Compared
 from grader.judging.judge import _Judgement, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation, Part, describe
-from tests.live import Live
 from tests.mixing_course import COURSE, made
 
 EXERCISE = COURSE.exercise("shares")
@@ -31,7 +31,7 @@ def nothing_kept():
 
 
 def verdict_on(obj, **kwargs):
-    return judge(EXERCISE, Live("shares", obj, **kwargs))
+    return judge(EXERCISE, LiveObject(obj, **kwargs))
 
 
 def test_a_right_answer_passes_and_says_what_was_verified():
@@ -167,17 +167,17 @@ def test_without_an_object_the_cause_is_the_status(kind, status):
 def test_after_a_timeout_nothing_more_is_asked():
     asked = []
 
-    class Stuck(Live):
+    class Stuck(LiveObject):
         def observe_all(self, cases):
             for case in cases:
                 asked.append(case.key)
                 yield Observation(failure=Failure("timeout"))
 
-    assert judge(EXERCISE, Stuck("shares", None)).status == "timeout"
+    assert judge(EXERCISE, Stuck(None)).status == "timeout"
     assert asked == ["small"]
 
 
-class Came(Live):
+class Came(LiveObject):
     """What came from a worker: each observation with the digest of its message."""
 
     def observe_all(self, cases):
@@ -192,7 +192,7 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
     monkeypatch.setattr(_Judgement, "_judge_observations", lambda self: judged.append(self) or kept(self))
 
     def on(obj, kind=Came, seed=1):
-        return judge(EXERCISE, kind("shares", obj), seed)
+        return judge(EXERCISE, kind(obj), seed)
 
     first, again = on(made("shares")), on(made("shares"))
     assert first.passed and again.passed and again.verified == first.verified and len(judged) == 1
@@ -200,16 +200,16 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
     assert wrong.mistakes == wrong_again.mistakes == ("MX7",) and len(judged) == 2
     assert on(made("shares"), seed=2).passed and len(judged) == 3  # other inputs, other numbers
     assert (
-        on(made("shares"), Live).passed and on(made("shares"), Live).passed and len(judged) == 5
+        on(made("shares"), LiveObject).passed and on(made("shares"), LiveObject).passed and len(judged) == 5
     )  # in the notebook nothing is kept
     source = Sources(("from scipy.special import softmax\ndef shares(s):\n    return softmax(s, axis=1)",))
-    assert judge(EXERCISE, Came("shares", made("shares"), sources=source), 1).status == "forbidden"
+    assert judge(EXERCISE, Came(made("shares"), sources=source), 1).status == "forbidden"
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch):
     monkeypatch.setattr("grader.judging.judge.MOST_VERDICTS", 3)
     for factor in range(2, 8):
-        judge(EXERCISE, Came("shares", lambda scores, factor=factor: scores * factor), 1)
+        judge(EXERCISE, Came(lambda scores, factor=factor: scores * factor), 1)
     assert len(baseline_of(EXERCISE, 1).verdicts) == 3
 
 
@@ -244,7 +244,7 @@ def test_global_random_state_is_left_as_found():
 
 def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
     exercise = replace(EXERCISE, compare=lambda case, expected, got: "the rows do not fall.", properties=())
-    verdict = judge(exercise, Live("shares", made("shares")))
+    verdict = judge(exercise, LiveObject(made("shares")))
     assert verdict.headline == "the rows do not fall."
     assert {table.role for table in verdict.tables} == {"input", "actual"}
 

@@ -7,12 +7,13 @@ import pytest
 
 from grader.course.spec import SEED, UNTRIED, Case, Property
 from grader.judging.baseline import baseline_of
+from grader.judging.candidate import LiveObject
 from grader.judging.compare import Compared
 from grader.judging.judge import judge
 from grader.judging.symptoms import PROOF, symptoms
 from grader.worker.values import Part
 from tests.judging.test_outcomes import SOME, changed, compared, observed
-from tests.live import Live, from_cells
+from tests.live import from_cells
 from tests.mixing_course import COURSE, made
 
 
@@ -160,5 +161,5 @@ def test_a_property_that_the_results_do_not_try_is_not_told():
         Property("the other is not", lambda case, parts: UNTRIED),
     )
     exercise = replace(COURSE.exercise("shares"), properties=claims)
-    verdict = judge(exercise, Live("shares", made("shares")))
+    verdict = judge(exercise, LiveObject(made("shares")))
     assert verdict.passed and "one is seen" in verdict.verified and "the other is not" not in verdict.verified

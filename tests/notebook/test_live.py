@@ -8,14 +8,24 @@ from itertools import count, product
 
 import pytest
 
+from grader.judging.candidate import LiveObject
 from grader.notebook import live_object
-from grader.notebook.live_object import LiveObject, sources
+from grader.notebook.live_object import sources
 from grader.source.policy import Sources
 from tests.conftest import WHOLE_GRID
 from tests.live import offence, shell_that_ran
 from tests.mixing_course import COURSE
 
 _numbers = count(1)
+
+
+_lesson_cells = live_object._lesson_cells
+
+
+@pytest.fixture(autouse=True)
+def of_no_lesson(monkeypatch):
+    """`attend` and `mix` are exercises of no course."""
+    monkeypatch.setattr(live_object, "_lesson_cells", lambda course, name: frozenset())
 
 
 @pytest.fixture
@@ -121,7 +131,7 @@ def test_outside_ipython_the_file_counts():
 
 
 def test_a_live_object_is_a_candidate():
-    live_object = LiveObject("attend", None)
+    live_object = LiveObject(None)
     assert (live_object.problem, live_object.sources) == (None, None) and list(live_object.observe_all(())) == []
 
 
@@ -239,11 +249,10 @@ def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_no
 def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
     names = run(shell, BLINDS, "def mix(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
-        monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda course, name, own=own: own)
+        monkeypatch.setattr(live_object, "_lesson_cells", lambda course, name, own=own: own)
         found = sources("mix", names["mix"], names).offence("mix", ("attention",), ())
         assert (found is not None) == refused
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("for score in" in text for text in live_object._lesson_cells(COURSE, "agreement"))
-    assert live_object._lesson_cells(COURSE, "no_exercise") == frozenset()
+    assert any("for score in" in text for text in _lesson_cells(COURSE, "agreement"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from grader.authoring.kernel import WIDGET, Kernel
+from grader.authoring.notebook_run import WIDGET, NotebookRun
 from grader.course import percent
 from grader.notebook import api, predictions, room_client
 from grader.notebook.record import Record
@@ -163,7 +163,7 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
 
 def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    with Kernel(COURSE) as kernel:
+    with NotebookRun(COURSE) as kernel:
         _, outputs = kernel.run(f"from grader import predict\n\n{CALL}", 60)
     (output,) = outputs
     assert WIDGET not in output["data"] and "Choose A, B or C" in output["data"]["text/plain"]

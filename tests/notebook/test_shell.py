@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from grader.course.course import COURSE_ENV
 from grader.grading.grade import Settings, grade_submission
 from grader.notebook import cell_output, reach, verdicts, workspace
+from grader.notebook.kernel_course import kernel_course
+from tests import small_lesson
 from tests.mixing_course import COURSE, RIGHT as ANSWERS
 
 LESSON = "01_mixing"
@@ -264,6 +269,23 @@ def test_the_command_is_a_magic(cells):
     assert cells.run("%grader grade ada's.ipynb").startswith("This line cannot be read: No closing quotation.")
 
 
+def test_the_magic_means_the_course_in_whose_folder_the_kernel_works(cells, monkeypatch, tmp_path):
+    small_lesson.write(tmp_path)
+    monkeypatch.delenv(COURSE_ENV)
+    monkeypatch.chdir(tmp_path / "notebooks")
+    kernel_course.cache_clear()
+    assert kernel_course().root == tmp_path and COURSE_ENV not in os.environ
+    assert cells.run("%grader --version").endswith("lessons 01") and cells.run("%grader explain TY1").startswith("TY1:")
+
+
+def test_names_are_those_of_the_code_that_calls(cells):
+    """A function's own among them, for each call that takes an exercise by its name."""
+    cells.run(f"def call(what):\n{textwrap.indent(RIGHT, '    ')}\n    return what('shares')")
+    assert cells.run("call(check)").startswith("PASSED") and cells.run("call(passed)") == "True"
+    assert "passed, so there is no failed input" in cells.run("call(replay)")
+    assert cells.run("'shares' in globals()") == "False"
+
+
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
     cells.run(RIGHT.replace("    e =", "    print('one'); print('two')\n    e ="), "s")
     said = cells.run("if passed(shares):\n    for _ in range(3):\n        shares(np.ones((1, 2)))\n    print('mine')")
@@ -381,16 +403,21 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path.write_text(workspace.encode(notebook))
     cells.run(RIGHT, "s")
     said = cells.run('reset("shares")')
-    assert said.startswith("Reset shares Nothing was changed yet:") and not (tmp_path / "backups").exists()
-    call = re.search(r'reset\("shares", "\w+"\)', said)[0]
+    assert said.startswith("Reset shares Nothing was changed. `%grader reset shares` asks, then restores the cell")
+    assert said.endswith(" ".join(stub.split())) and path.read_text() == workspace.encode(notebook)
+    said = cells.run("%grader reset shares")
+    assert "Nothing was changed yet: this replaces your cell of shares" in said and "shares" in cells.shell.user_ns
+    call = "%grader reset shares " + re.search(r"--confirm \w+", said)[0]
     said = cells.run(call)
-    assert said.startswith("shares was not changed Save the notebook first") and not (tmp_path / "backups").exists()
+    assert said.startswith("Save the notebook first") and not (tmp_path / "backups").exists()
     notebook["cells"].append(
         {"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]}
     )
     path.write_text(workspace.encode(notebook))
     said = cells.run(call)
-    assert said.startswith("shares is the course's original again") and "Reload Notebook from Disk" in said
+    assert (
+        "is the course's original again; the earlier notebook is kept" in said and "Reload Notebook from Disk" in said
+    )
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
     assert "keepdims" not in path.read_text().split("def shares")[1][:900] and "return weights @ V" in path.read_text()
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
@@ -409,10 +436,16 @@ def test_the_magic_resets_nothing_before_the_notebook_is_saved(cells, tmp_path):
         assert "Save the notebook first" in cells.run(f"%grader reset {way}"), way
 
 
+def test_the_magic_says_what_is_wrong_with_a_file_that_is_no_notebook(cells, tmp_path):
+    (tmp_path / "01_mixing.ipynb").write_text("{")
+    code = re.search(r"--confirm \w+", cells.run("%grader reset shares --confirm abc123"))[0]
+    assert "can't be read as a notebook" in cells.run(f"%grader reset shares {code}")
+
+
 def test_reset_without_the_file_offers_the_stub(cells):
     cells.run(WRONG, "s")
     said = cells.run("reset(shares)")
-    assert "01_mixing.ipynb is not in this folder, so nothing was changed." in said
+    assert "Nothing was changed. 01_mixing.ipynb is not in this folder." in said
     assert cells.shell.rl_next_input == workspace.stub("shares") and "shares" in cells.shell.user_ns
 
 

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from grader.authoring.kernel import WIDGET, Kernel
+from grader.authoring.notebook_run import WIDGET, NotebookRun
 from grader.course import references
 from grader.notebook import api, toolbar
 from grader.notebook.record import Record
@@ -150,7 +150,7 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
 def test_only_a_client_that_can_be_asked_gets_buttons():
     """nbval and `grader build` can't; what they store has no widget."""
     code = f"import numpy as np\nfrom grader import check\n{WRONG}\ncheck(shares)"
-    with Kernel(COURSE) as kernel:
+    with NotebookRun(COURSE) as kernel:
         assert [set(output["data"]) for output in kernel.run(code, 60)[1]] == [{"text/plain", "text/html"}]
         execute = kernel._client.execute
         kernel._client.execute = lambda code, allow_stdin, **options: execute(code, allow_stdin=True, **options)

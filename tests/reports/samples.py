@@ -14,11 +14,12 @@ from grader.course.spec import Case
 from grader.grading.grade import Deadline
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 from grader.sandbox.process import WorkerLost
 from tests.conftest import MIXING, working_in
-from tests.live import Live, from_cells
+from tests.live import from_cells
 from tests.mixing_course import COURSE, RIGHT
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -48,7 +49,7 @@ def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:
 def ended(exercise: str, kind: str) -> Verdict:
     """What the judge says where a worker was lost in this way."""
     failure = WorkerLost(kind).failure(exercise, 10, 0)
-    return replace(judge(COURSE.exercise(exercise), Live(exercise, None, problem=failure)), seconds=0.0)
+    return replace(judge(COURSE.exercise(exercise), LiveObject(None, problem=failure)), seconds=0.0)
 
 
 ERROR = judged("products", "def products(Q, K):\n    scores = Q @ K.reshape(3, 5)\n    return scores")

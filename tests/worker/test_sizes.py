@@ -12,12 +12,13 @@ import torch
 
 from grader.course.spec import Case
 from grader.judging import wording
+from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.worker import protocol
 from grader.worker.observe import observe
 from grader.worker.values import Created, Observation, Tensor
 from grader.worker.watch import watching
-from tests.live import Live, from_cells
+from tests.live import from_cells
 from tests.mixing_course import COURSE, made
 
 T = 30
@@ -165,7 +166,7 @@ def test_only_where_sizes_were_looked_at_is_it_said():
     """A probe may know of a table that is allowed."""
     with_table = twice_with(table=(1, 1, 4, 4))
     for exercise, said in ((with_table, True), (twice_with(), False), (replace(with_table, forbids=()), False)):
-        verdict = judge(exercise, Live("twice", made("twice")))
+        verdict = judge(exercise, LiveObject(made("twice")))
         assert verdict.passed and (wording.NO_LARGE_TENSOR in verdict.verified) == said, verdict.verified
 
 

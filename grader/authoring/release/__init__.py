@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.authoring import reading
+from grader.authoring import reading_time
 from grader.authoring.release.leaks import earlier_answers, leaks
 from grader.authoring.release.wheel import (
     build_wheel,
@@ -116,8 +116,8 @@ def handout(
         "uv": UV,
         "glossary": course.glossary(lessons),
         "environment": re.sub(r"[^\w.-]+", "-", course.title).strip("-") or "course",  # as conda is to call it
-        "columns": reading.ROW,
-        "lessons": [(course.lesson(name), reading.row(course, name)) for name in lessons],
+        "columns": reading_time.ROW,
+        "lessons": [(course.lesson(name), reading_time.row(course, name)) for name in lessons],
         "exercise": exercise.name,
         "mistake": next((one.id.partition("+")[0] for one in exercise.mistakes), "SM1"),
         "graded": _numbers(graded),

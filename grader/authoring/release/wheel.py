@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from grader.course import index
 from grader.course.course import GLOSSARY, Course
 from grader.course.course_folder import installed_folder
 from grader.course.stubs import encode, notebook
@@ -72,7 +73,7 @@ def staged_files(course: Course, lessons: Sequence[str], without_solutions: bool
 def _course_files(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """A course's folder without what is left out. Its index keeps the names of all lessons: their notebooks are told from others."""
     files = _notebook_files(course, lessons)
-    files["solutions/index.json"] = course.index_text().encode()
+    files["solutions/index.json"] = index.text(course).encode()
     about = course.solutions / "course.toml"
     # Without a title it would be called like its folder, which is another one there.
     title = "" if "title" in course.about else f"title = {json.dumps(course.title)}\n"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from grader.authoring.kernel import KernelError, _steady, run
+from grader.authoring.notebook_run import RunError, _steady, run
 from grader.course.course import open_course
 from grader.course.stubs import code_or_prose
 
@@ -88,12 +88,12 @@ def test_waiting_threads_of_a_build_sleep_unless_told_otherwise(monkeypatch):
 
 
 def test_a_cell_that_never_ends_is_told():
-    with pytest.raises(KernelError, match="c1: this cell is still running after 2 s"):
+    with pytest.raises(RunError, match="c1: this cell is still running after 2 s"):
         run(open_course(), cells("1", "while True: pass"), timeout_s=2)
 
 
 def test_a_kernel_that_ends_is_told():
-    with pytest.raises(KernelError, match="c0: the kernel ended"):
+    with pytest.raises(RunError, match="c0: the kernel ended"):
         run(open_course(), cells("import os; os._exit(3)"), timeout_s=60)
 
 

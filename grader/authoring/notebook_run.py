@@ -33,18 +33,18 @@ CellOutputs = tuple[int | None, list[dict[str, Any]]]  # of one cell: its execut
 Outputs = list[CellOutputs]
 
 
-class KernelError(Exception):
+class RunError(Exception):
     """The kernel did not start, ended, or took too long; the message says which."""
 
 
-class Kernel:
+class NotebookRun:
     """A kernel in a scratch folder that holds the course's solved notebooks, as a learner's lie beside each other: a lesson may read
-    another's answers. Use it in `with Kernel(course) as kernel`."""
+    another's answers. Use it in `with NotebookRun(course) as kernel`."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
 
-    def __enter__(self) -> Kernel:
+    def __enter__(self) -> NotebookRun:
         from jupyter_client.kernelspec import KernelSpecManager
         from jupyter_client.manager import KernelManager
 
@@ -64,7 +64,7 @@ class Kernel:
             self._client.wait_for_ready(timeout=START_TIMEOUT_S)
         except RuntimeError as error:
             self.__exit__()
-            raise KernelError(f"the kernel did not start: {error}") from None
+            raise RunError(f"the kernel did not start: {error}") from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +73,7 @@ class Kernel:
         self._scratch.cleanup()
 
     def run(self, code: str, timeout_s: float, store_history: bool = True) -> CellOutputs:
-        """Runs one cell. Returns: (execution count, outputs in nbformat's form). Raises: KernelError."""
+        """Runs one cell. Returns: (execution count, outputs in nbformat's form). Raises: RunError."""
         from nbclient.client import NotebookClient
         from nbclient.exceptions import CellExecutionComplete
 
@@ -88,10 +88,10 @@ class Kernel:
                 message = self._client.get_iopub_msg(timeout=1)
             except queue.Empty:
                 if not self._manager.is_alive():
-                    raise KernelError("the kernel ended while this cell ran.") from None
+                    raise RunError("the kernel ended while this cell ran.") from None
                 message = {"parent_header": {}}
             if time.monotonic() > deadline:
-                raise KernelError(f"this cell is still running after {timeout_s:g} s.")
+                raise RunError(f"this cell is still running after {timeout_s:g} s.")
             if message["parent_header"].get("msg_id") == request:
                 try:
                     reader.process_message(message, cell, 0)
@@ -132,10 +132,10 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
 
     Returns: for each cell (execution count, outputs), without what changes from run to run; for Markdown (None, an output for
              each number that it quotes); (None, []) for what did not run.
-    Raises:  KernelError, with the cell's id in front.
+    Raises:  RunError, with the cell's id in front.
     """
     results: Outputs = [(None, [])] * len(cells)
-    with Kernel(course) as kernel:
+    with NotebookRun(course) as kernel:
         for number in _running_order(cells):
             cell = cells[number]
             text = "".join(cell["source"])
@@ -144,8 +144,8 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
                     count, outputs = kernel.run(text, timeout_s)
                 else:
                     count, outputs = None, [kernel.quoted_value(one.text, timeout_s) for one in percent.quotes(text)]
-            except KernelError as error:
-                raise KernelError(f"{cell['id']}: {error}") from None
+            except RunError as error:
+                raise RunError(f"{cell['id']}: {error}") from None
             results[number] = count, list(map(_steady, outputs))
             if any(output["output_type"] == "error" for output in outputs):
                 break
