@@ -13,7 +13,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.source.dependencies import TooMuch
 from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
 from grader.source.scopes import DEFINITIONS
 from grader.source.slips import Slip, slips
@@ -93,18 +92,14 @@ class Sources:
         ruled = bool(forbids or requires)
         if reading.unread and ruled:
             return TOO_LONG
-        try:
-            mentions = reading.mentions(name)
-            way, line = reading.tampering(name) if ruled else ("", "")
-        except TooMuch:
-            return TOO_LONG if ruled else None
+        way, line = reading.tampering(name) if ruled else ("", "")
         if way:
             return Offence(
                 f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
                 "and restart the kernel where it has run.",
                 line,
             )
-        for mention in mentions:
+        for mention in reading.mentions(name):
             is_own = mention.last in reading.members
             may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
             sentence = _foreign(mention) or _forbidden(mention, forbids, may_be_library)

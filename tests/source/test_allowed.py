@@ -234,6 +234,11 @@ INNOCENT = {
     "field of a named tuple": (
         "Parts = namedtuple('Parts', 'shifted, softmax')\ndef attend(q):\n    parts = Parts(q, q)\n    return parts.softmax",
     ),
+    "made of a name that another cell binds anew": (
+        "q = np.ones((2, 8))\nd = q.shape[-1]",
+        "def attend(x):\n    return x / d",
+        "q = F.softmax(q)",
+    ),
     "an annotation": ("def attend(q: nn.MultiheadAttention) -> nn.Transformer:\n    return q",),
     "isinstance": ("def attend(q):\n    return isinstance(q, (nn.MultiheadAttention, nn.Transformer))",),
     "hasattr": ("def attend(q):\n    return hasattr(F, 'scaled_dot_product_attention')",),
@@ -263,10 +268,6 @@ HIDDEN = {
     "kept from an earlier try": (
         f"helper = {SDPA}\nfast = helper",
         "def helper(q):\n    return q\ndef attend(q):\n    return fast(q)",
-    ),
-    "called where it stands": (
-        f"import functools\nop = {SDPA}\ndef deco(f):\n    return functools.partial(op)\n@deco\ndef attend(q):\n    return q",
-        "op = 1",
     ),
     "from the module's names": ("def attend(q, k, v):\n    return F.__dict__['scaled_dot' + x](q, k, v)",),
     "from the operators": ("def attend(q, k, v):\n    return torch.ops.aten.__getattr__('_scaled' + x)(q, k, v)",),
@@ -375,15 +376,11 @@ def test_long_chains_of_names_take_a_time_in_proportion(name):
     assert found is not None and seconds < 3  # each took less than half of one; a walk for each statement, minutes
 
 
-TOO_MANY = 2000  # of functions that call each other, and of calls
-
-
-def test_names_that_lead_to_each_other_at_every_time_are_given_up_with_a_sentence():
-    functions = [*(f"def f{i}(): return f{i + 1}()" for i in range(TOO_MANY)), f"def f{TOO_MANY}(): return a"]
-    cell = "\n".join([*functions, *("a = f0()" for _ in range(TOO_MANY))])
+def test_names_that_lead_to_each_other_at_every_time_are_read_to_their_end():
+    functions = [*(f"def f{i}(): return f{i + 1}()" for i in range(MANY)), f"def f{MANY}(): return {SDPA}"]
+    cell = "\n".join([*functions, *("a = f0()" for _ in range(MANY))])
     seconds, found = _seconds(cell, "def attend(q, k, v): return a")
-    assert "too long" in found.sentence and seconds < 5
-    assert offence("attend", (), (), Sources((cell, "def attend(q, k, v): return a"), GIVEN)) is None
+    assert "from scratch" in found.sentence and seconds < 3
 
 
 def test_code_that_is_too_deep_to_be_read_is_not_passed_over():
