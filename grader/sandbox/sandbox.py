@@ -8,13 +8,12 @@ At both levels
 - Each exercise and each cell has `timeout_s` seconds on the clock. Those in which other programs had the processor do not count, up
   to three times the limit; what a learner's own threads use does. All of a submission together has a budget (session.py).
 - Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
-  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
+  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py), and so is
+  a worker's folder: one with more than 256 MiB or 20,000 files ends it, once it has grown by what the disk writes in that time.
 - No worker outlives its notebook or its parent, nor does anything that it started.
 At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
 - reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
 - starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
-- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/limits.py). Where the kernel allows no
-  namespaces, the folder is on the disk and is looked at ten times a second: it may then grow by what the disk writes in that time.
 
 Not covered
 - Bugs in the kernel, and what caches or clocks give away about others on the machine.
@@ -33,7 +32,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
-from grader.sandbox import isolation, usage
+from grader.sandbox import isolation
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.reader import FORKS, Reader, RemoteSources
@@ -85,7 +84,6 @@ class Sandbox:
     torch:        whether workers have torch imported from the start.
     fork:         whether workers are forked from a zygote (Linux); else each is a fresh process.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
-    quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
     zygote:       one to share with other sandboxes; without it, one of its own is started.
     probes:       the texts of the course's probes by module, `Course.probe_texts`; a shared zygote has its own.
@@ -99,7 +97,6 @@ class Sandbox:
         torch: bool = False,
         fork: bool = FORKS,
         walls: bool = True,
-        quota: bool = True,
         require: str = "process",
         zygote: ZygoteChannel | None = None,
         reader: Reader | None = None,
@@ -110,8 +107,6 @@ class Sandbox:
         self.memory_bytes = memory_bytes
         self.isolation, self.lacking = "process", "walls"
         self.budget = Budget()
-        self.quota = False
-        self._wants_quota = quota and walls
         self._walls = walls
         self._require = require
         self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
@@ -207,12 +202,10 @@ class Sandbox:
                     "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                     "folder": folder,
                     "walls": self._walls,
-                    "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
                 }
                 reply = worker.request(begin, 120.0)
             except (WorkerLost, OSError) as error:
                 raise SandboxError(f"a worker could not be prepared: {error}") from error
-            worker.quota = self.quota = reply["quota"] is True
             self.lacking = reply["lacking"]
             self.isolation = isolation.level(self.lacking)
             worker.guard()

@@ -6,9 +6,9 @@ import pytest
 
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
+from grader.source.policy import Sources
 from grader.submission.plan import Plan, RunCell
 from tests.live import offence
-from grader.source.policy import Sources
 from tests.mixing_course import COURSE, RIGHT
 
 pytestmark = pytest.mark.any_user  # what one Python process sees of itself
