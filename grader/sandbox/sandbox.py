@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
 from grader.sandbox import isolation
-from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
+from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.reader import FORKS, Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
@@ -50,8 +50,6 @@ CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cell
 # A submission has the time of so many exercises more than it has, for its cells and for starting again.
 MORE_EXERCISES = 10
 
-__all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -66,12 +64,11 @@ class Candidate:
         """Why there is nothing to try, or None."""
         return self.session.problem(self.name)
 
-    def observe(self, case: Case) -> Observation:
-        """What the case shows; never raises for anything that the learner's code does."""
-        return self.observe_all((case,))[-1]
-
     def observe_all(self, cases: Sequence[Case]) -> list[Observation]:
-        """What each case shows; shorter than `cases` where one of them was the end, which the last one tells."""
+        """What each case shows; never raises for anything that the learner's code does.
+
+        Shorter than `cases` where one of them was the end, which the last one tells.
+        """
         return self.session.observe_all(self.name, cases)
 
 
@@ -84,7 +81,7 @@ class Sandbox:
     torch:        whether workers have torch imported from the start.
     fork:         whether workers are forked from a zygote (Linux); else each is a fresh process.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
-    require:      the least isolation with which anything is run, one of LEVELS.
+    require:      the least isolation with which anything is run, one of isolation.LEVELS.
     zygote:       one to share with other sandboxes; without it, one of its own is started.
     probes:       the texts of the course's probes by module, `Course.probe_texts`; a shared zygote has its own.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
