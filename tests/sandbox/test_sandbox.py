@@ -690,10 +690,10 @@ def test_a_zygote_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
-def test_a_worker_ends_with_its_zygote_by_the_kernel(limited):
-    """In a namespace of its own, too, and while nobody asks it anything."""
-    worker = limited.start()
-    limited._forker.zygote.process.kill()
+def test_a_worker_ends_with_its_zygote_by_the_kernel(patient):
+    """While nobody asks it anything."""
+    worker = patient.start()
+    patient._forker.zygote.process.kill()
     assert gone(worker._pid)
     worker.close()
 

@@ -43,6 +43,7 @@ SPELLINGS = {  # {n}: the name; {a}{b}: the same in two pieces; {r}: backwards
     "a pattern": "match display:\n    case object({n}=x):\n        pass",
     "text that is run": "exec('x = display.{n}')",
     "text put together": "exec('x = display.' + '{r}'[::-1])",
+    "the same of builtins": "import builtins\nbuiltins.exec('x = display.' + '{r}'[::-1])",
     "eval": "x = eval('getattr(display, \"{n}\")')",
 }
 COMPUTED = {  # nothing in the source tells the name; what it is shows while it runs
