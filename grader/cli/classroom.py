@@ -24,7 +24,7 @@ from grader.grading.grade import Settings
 from grader.grading.journal import Journal, accept_settings, from_line, load
 from grader.grading.marks import check_weights, read_overrides
 from grader.reports import text
-from grader.sandbox.isolation import REMEDY, SandboxError
+from grader.sandbox.isolation import REMEDY, SandboxError, TooOpen
 from grader.util import libraries
 from grader.util.errors import InputError
 from grader.util.words import join_names
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with closing(_pool(options, settings)) as pool:
             return _grade(options, learners, again, run_settings, settings, pool, remarks)
-    except batch.TooOpen as error:
+    except TooOpen as error:
         return complain(f"{error}; nothing was graded below it. {REMEDY}", NOT_GRADED)
     except SandboxError as error:
         return complain(f"{error}.", NOT_GRADED)

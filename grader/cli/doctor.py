@@ -216,7 +216,7 @@ def isolation() -> tuple[str, str]:
     from grader.sandbox.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        return sandbox.verify(), remark(sandbox.lacking, sandbox.quota)
+        return sandbox.verify(), remark(sandbox.lacking)
 
 
 def _isolation() -> Check:
@@ -230,7 +230,7 @@ def _isolation() -> Check:
         elsewhere = "`check` works all the same; to grade, use another computer"
         return Check("isolation", f"nothing can be graded here: {error}", elsewhere, True)
     if level == "full":
-        return Check("isolation", f"full: what is graded cannot read this computer's files{lacking and '; '}{lacking}")
+        return Check("isolation", "full: what is graded cannot read this computer's files")
     return Check(
         "isolation",
         f"{level}: what is graded can read this computer's files, because {lacking}",

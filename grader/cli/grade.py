@@ -16,7 +16,8 @@ from grader.grading.grade import Settings, grade
 from grader.notebook.workspace import session_folder
 from grader.reports import terminal, text
 from grader.reports.class_summary import ClassSummary, ungraded
-from grader.sandbox.sandbox import TIMEOUT_S, TooOpen
+from grader.sandbox.isolation import TooOpen
+from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission import platforms
 from grader.util.errors import InputError
 from grader.util.files import write_atomically

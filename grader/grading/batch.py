@@ -28,8 +28,9 @@ from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpa
 from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.judging.verdict import Report, SubmissionReport
+from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Program, ending_of
-from grader.sandbox.sandbox import LEVELS, Sandbox, SandboxError, TooOpen
+from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import Submission, empty_submission

@@ -17,8 +17,9 @@ from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.judging.judge import blame_callee, judge
 from grader.judging.verdict import FAILING, LessonReport, Report, SubmissionReport, Verdict
+from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader, RemoteSources
-from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
+from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
 from grader.submission.submission import Submission, check_path, empty_submission, lesson_of_name, read_submission

@@ -13,9 +13,9 @@ from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
 from grader.source.definitions import code_lines, first_line, normalize, parse
-from grader.source.dependencies import Dependencies, Effects, TooMuch
+from grader.source.dependencies import Dependencies, Effects
 from grader.source.magics import without_magics
-from grader.source.policy import Sources, reading_of
+from grader.source.policy import Sources, tampering_of
 
 
 class Statement(NamedTuple):
@@ -45,13 +45,10 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     dependencies = Dependencies(each.effects for each in statements)
     # Positions of what is refused wherever it stands, and is no statement of the lesson's.
     own = [at for at, each in enumerate(statements) if each.text not in given]
-    needed = {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
+    needed = {own[at] for at in tampering_of(tuple(statements[at].text for at in own)).offences}
     # Anything may come from a star.
     needed |= {at for at, each in enumerate(statements) if "*" in each.effects.imports}
-    try:
-        needed |= {binding.at for binding in dependencies.walk(name)}
-    except TooMuch:
-        needed = set(range(len(statements)))  # it will be said where they are read
+    needed |= {binding.at for binding in dependencies.walk(name)}
     # Below empty lines, a statement's lines have the numbers that they have in the cell.
     return Sources(
         tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)),

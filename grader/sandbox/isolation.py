@@ -29,19 +29,14 @@ def level(lacking: str) -> str:
     return "process" if lacking else "full"
 
 
-def remark(lacking: str, quota: bool) -> str:
-    """What this computer lacks beside others, as a clause; '' where it lacks nothing. quota: whether the kernel limits what is written."""
-    if lacking:
-        return _LACKING.get(lacking, lacking)
-    return (
-        ""
-        if quota
-        else "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second"
-    )
+def remark(lacking: str) -> str:
+    """What this computer lacks beside others, as a clause; '' where it lacks nothing."""
+    return _LACKING.get(lacking, lacking)
 
 
 def require(wanted: str, lacking: str) -> None:
     """Raises: TooOpen, which says what is lacking, where less holds than is wanted."""
     if LEVELS.index(level(lacking)) < LEVELS.index(wanted):
-        why = remark(lacking, False)
-        raise TooOpen(f"isolation '{wanted}' is required, but this computer has only '{level(lacking)}', because {why}")
+        raise TooOpen(
+            f"isolation '{wanted}' is required, but this computer has only '{level(lacking)}', because {remark(lacking)}"
+        )

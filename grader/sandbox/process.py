@@ -69,13 +69,12 @@ class WorkerLost(Exception):
 class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
-    folder: the only place where it may write, once that is known; quota: whether the kernel limits what is in it.
+    folder: the only place where it may write, once that is known.
     lost:   why it was ended, where it has used too much.
     status: its exit status, or minus the signal that ended it, once it is closed; None where that is not known.
     """
 
     folder = ""
-    quota = False
     lost: Exception | None = None
     status: int | None = None
 
@@ -191,7 +190,7 @@ class Worker:
 
     def _check_usage(self, pids: list[int]) -> None:
         """Raises: WorkerLost where these processes of its use more than it may."""
-        excess = usage.too_much(pids, self.folder, self._memory_bytes, self.quota)
+        excess = usage.too_much(pids, self.folder, self._memory_bytes)
         if excess is not None:
             raise WorkerLost(*excess)
 

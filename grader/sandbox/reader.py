@@ -16,12 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.sandbox.process import Program, SandboxError, SpawnedWorker, Worker, WorkerLost
+from grader.sandbox.isolation import SandboxError
+from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
-from grader.submission.ipynb import Notebook, Unreadable, printable
+from grader.submission.ipynb import Notebook, Unreadable
 from grader.submission.plan import Given, LocalReader, Plan, Pristine, Rules
+from grader.util.names import printable
 from grader.util.records import decoded, encoded
 from grader.worker import protocol
 

@@ -8,13 +8,12 @@ At both levels
 - Each exercise and each cell has `timeout_s` seconds on the clock. Those in which other programs had the processor do not count, up
   to three times the limit; what a learner's own threads use does. All of a submission together has a budget (session.py).
 - Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
-  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
+  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py), and so is
+  a worker's folder: one with more than 256 MiB or 20,000 files ends it, once it has grown by what the disk writes in that time.
 - No worker outlives its notebook or its parent, nor does anything that it started.
 At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
 - reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
 - starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
-- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/limits.py). Where the kernel allows no
-  namespaces, the folder is on the disk and is looked at ten times a second: it may then grow by what the disk writes in that time.
 
 Not covered
 - Bugs in the kernel, and what caches or clocks give away about others on the machine.
@@ -33,8 +32,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
-from grader.sandbox import isolation, usage
-from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
+from grader.sandbox import isolation
+from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Program, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.reader import FORKS, Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
@@ -51,8 +50,6 @@ CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cell
 # A submission has the time of so many exercises more than it has, for its cells and for starting again.
 MORE_EXERCISES = 10
 
-__all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -67,12 +64,11 @@ class Candidate:
         """Why there is nothing to try, or None."""
         return self.session.problem(self.name)
 
-    def observe(self, case: Case) -> Observation:
-        """What the case shows; never raises for anything that the learner's code does."""
-        return self.observe_all((case,))[-1]
-
     def observe_all(self, cases: Sequence[Case]) -> list[Observation]:
-        """What each case shows; shorter than `cases` where one of them was the end, which the last one tells."""
+        """What each case shows; never raises for anything that the learner's code does.
+
+        Shorter than `cases` where one of them was the end, which the last one tells.
+        """
         return self.session.observe_all(self.name, cases)
 
 
@@ -85,8 +81,7 @@ class Sandbox:
     torch:        whether workers have torch imported from the start.
     fork:         whether workers are forked from a zygote (Linux); else each is a fresh process.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
-    quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
-    require:      the least isolation with which anything is run, one of LEVELS.
+    require:      the least isolation with which anything is run, one of isolation.LEVELS.
     zygote:       one to share with other sandboxes; without it, one of its own is started.
     probes:       the texts of the course's probes by module, `Course.probe_texts`; a shared zygote has its own.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
@@ -99,7 +94,6 @@ class Sandbox:
         torch: bool = False,
         fork: bool = FORKS,
         walls: bool = True,
-        quota: bool = True,
         require: str = "process",
         zygote: ZygoteChannel | None = None,
         reader: Reader | None = None,
@@ -110,8 +104,6 @@ class Sandbox:
         self.memory_bytes = memory_bytes
         self.isolation, self.lacking = "process", "walls"
         self.budget = Budget()
-        self.quota = False
-        self._wants_quota = quota and walls
         self._walls = walls
         self._require = require
         self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
@@ -207,12 +199,10 @@ class Sandbox:
                     "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                     "folder": folder,
                     "walls": self._walls,
-                    "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
                 }
                 reply = worker.request(begin, 120.0)
             except (WorkerLost, OSError) as error:
                 raise SandboxError(f"a worker could not be prepared: {error}") from error
-            worker.quota = self.quota = reply["quota"] is True
             self.lacking = reply["lacking"]
             self.isolation = isolation.level(self.lacking)
             worker.guard()

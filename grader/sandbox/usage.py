@@ -41,18 +41,16 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -> tuple[str, str] | None:
+def too_much(pids: Sequence[int], folder: str, memory_bytes: int) -> tuple[str, str] | None:
     """What is too much of what a worker's processes use: how it is lost and in which words, for WorkerLost. None where nothing is.
 
     folder: where they may write, '' for nowhere. memory_bytes: how much they may use.
-    quota:  whether the kernel limits the folder; what is in it is in memory then, and counts as such.
     """
     if _sum(psutil.Process.num_threads, pids) > MAX_THREADS:  # the kernel's own limit does not hold for root
         return "threads", f"more than {MAX_THREADS} threads at once"
-    left_bytes = memory_bytes - (_mounted_bytes(pids, folder) if quota else 0)
-    if _memory(pids, left_bytes) > left_bytes:
+    if _memory(pids, memory_bytes) > memory_bytes:
         return "memory", ""
-    excess = _too_full(folder, pids) if folder and not quota else ""
+    excess = _too_full(folder, pids) if folder else ""
     return ("disk", excess) if excess else None
 
 
@@ -89,15 +87,6 @@ def _share(process: psutil.Process) -> int:
     with contextlib.suppress(psutil.Error, AttributeError):
         return process.memory_full_info().pss
     return process.memory_info().rss
-
-
-def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
-    """Bytes in a folder that is a file system of these processes' own (worker/limits.py)."""
-    for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended
-            about = os.statvfs(f"/proc/{pid}/root{folder}")
-            return (about.f_blocks - about.f_bfree) * about.f_frsize
-    return 0
 
 
 def _too_full(folder: str, pids: Sequence[int]) -> str:

@@ -12,16 +12,8 @@ from dataclasses import dataclass
 import psutil
 
 from grader.sandbox import usage
-from grader.sandbox.process import (
-    START_S,
-    Program,
-    SandboxError,
-    Worker,
-    end_marked,
-    end_tree,
-    last_output,
-    start_interpreter,
-)
+from grader.sandbox.isolation import SandboxError
+from grader.sandbox.process import START_S, Program, Worker, end_marked, end_tree, last_output, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
 
 

@@ -10,7 +10,6 @@ import ast
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from grader.source.definitions import root
@@ -23,8 +22,6 @@ _BINDING = (
     ast.AnnAssign,
 )  # whenever they run to their end; an annotation alone does not
 _ASKING = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _only_asks knows
-_MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second
-_WALKS = 10  # so many walks of that length in one notebook
 
 
 class Effects:
@@ -101,20 +98,14 @@ class Binding(NamedTuple):
     first: bool
 
 
-class TooMuch(Exception):
-    """The cells' names lead to each other in more ways than are followed."""
-
-
 class Dependencies:
     """All statements of a notebook, and which of them a name leads to; each is known by its place among them.
 
     lives: of each value of a name the places of what made it: its definition, and what may have changed it before the next.
-    Raises: TooMuch from its walks, where one of them, or all together, take more steps than are followed.
     """
 
     def __init__(self, statements: Iterable[Effects]) -> None:
         self.statements: list[Any] = list(statements)
-        self.left = _WALKS * _MOST
         own = {name for one in self.statements for name in (one.gives | one.may_give) - one.imports.keys()}
         self.lives: dict[str, list[list[int]]] = {}
         for at, statement in enumerate(self.statements):
@@ -123,81 +114,32 @@ class Dependencies:
             changed = statement.may_give | statement.alters | (statement.touches & own)
             for name in statement.gives | changed:
                 self.lives.setdefault(name, [[]])[-1].append(at)
-        self._begin = {name: [life[0] for life in lives] for name, lives in self.lives.items()}
 
     def last(self, name: str) -> list[Any]:
         """What made the name's last value: its definition, and what changed that."""
         return [self.statements[at] for at in self.lives.get(name, [[]])[-1]]
 
     def walk(self, name: str) -> Iterator[Binding]:
-        """Every statement that the name's last value is made of, at whatever remove."""
-        return _Walk(self, name).bindings()
+        """Every statement that the name's last value is made of, at whatever remove.
 
-    def alive(self, name: str, at: int) -> int:
-        """Which of a name's values it has before the statement number `at`; the first where it has none yet."""
-        return max(0, bisect_left(self._begin[name], at) - 1)
-
-
-class _Walk:
-    """One walk from a name to all that it is made of.
-
-    A name that is read while a statement runs means what it meant there. What a function reads it reads when it is
-    called: at the end where the answer calls it, and in a cell or at any time after it where the cell did. The earliest
-    time counts, since it includes the later ones; to meet it first, what ran in cells goes before what is called.
-    """
-
-    def __init__(self, dependencies: Dependencies, name: str) -> None:
-        self.dependencies = dependencies
-        self.left = _MOST
-        self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
-        self.called = [(len(dependencies.statements), name)]  # a heap: from when on a function may read which name
-        self.seen: set[int] = set()
-        self.visited: dict[tuple[str, int], int] = {}  # a name's value, and from when on its functions were called
-        self.from_on: dict[str, int] = {}  # since when all values of a name have been visited
-        self.calls: dict[int, int] = {}  # a statement's functions, and since when they are called
-
-    def bindings(self) -> Iterator[Binding]:
-        while self.read or self.called:
-            self._spend(1)
-            if self.read:
-                name, at = self.read.pop()
-                if name in self.dependencies.lives:
-                    yield from self._visit(name, self.dependencies.alive(name, at), at)
+        What is read while a statement runs means what it meant there; what a function reads when it is called, what it means at
+        the end. What it meant at calls before that shows while it runs.
+        """
+        waiting, visited, met = [(name, len(self.statements))], set[tuple[str, int]](), set[int]()
+        while waiting:
+            name, before = waiting.pop()
+            lives = self.lives.get(name, [[]])
+            value = max(0, bisect_left(lives, [before]) - 1)  # the first where it has none yet
+            if (name, value) in visited:
                 continue
-            at, name = heappop(self.called)
-            if name not in self.dependencies.lives or self.from_on.get(name, at + 1) <= at:
-                continue
-            self.from_on[name] = at
-            for number in range(self.dependencies.alive(name, at), len(self.dependencies.lives[name])):
-                yield from self._visit(name, number, at)
-
-    def _spend(self, steps: int) -> None:
-        self.left -= steps
-        self.dependencies.left -= steps
-        if min(self.left, self.dependencies.left) < 0:
-            raise TooMuch
-
-    def _visit(self, name: str, number: int, at: int) -> Iterator[Binding]:
-        """One value of a name, whose functions are called at that time or later."""
-        life, before = self.dependencies.lives[name][number], self.visited.get((name, number))
-        self._spend(1)
-        if before is not None and before <= at:
-            return
-        self.visited[name, number] = at
-        self._spend(len(life))
-        for here in life:
-            statement = self.dependencies.statements[here]
-            if before is None:
-                first = here not in self.seen
-                self.seen.add(here)
-                yield Binding(here, statement, name, first)
-                if first:
-                    self.read += [(read, here) for read in sorted(statement.reads[0])]
-            when = max(at, here + 1)
-            if statement.reads[1] and when < self.calls.get(here, when + 1):
-                self.calls[here] = when
-                for read in statement.reads[1]:
-                    heappush(self.called, (when, read))
+            visited.add((name, value))
+            for at in lives[value]:
+                statement = self.statements[at]
+                yield Binding(at, statement, name, at not in met)
+                if at not in met:
+                    met.add(at)
+                    now, later = map(sorted, statement.reads)
+                    waiting += [(read, len(self.statements)) for read in later] + [(read, at) for read in now]
 
 
 def text_of(node: ast.AST | None) -> str | None:

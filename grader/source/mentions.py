@@ -10,7 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from grader.source.definitions import code_lines, dotted_name, function_name, parse, too_deep
+from grader.source.definitions import code_lines, function_name, parse, too_deep
 from grader.source.dependencies import Dependencies, Statement, text_of
 from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
@@ -180,8 +180,8 @@ class Reading:
             first, origin = self._name(statement, node.id)
         elif (
             isinstance(node, ast.Subscript)
-            and dotted_name(node.value) == "sys.modules"
             and (module := text_of(node.slice))
+            and self.resolve(statement, node.value)[0] == "sys.modules"
         ):
             first, origin = module, "library"
         else:

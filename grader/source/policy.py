@@ -13,11 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.source.dependencies import TooMuch
-from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
+from grader.source.mentions import HIDDEN, TEXT_RUN, Mention, Reading
 from grader.source.scopes import DEFINITIONS
 from grader.source.slips import Slip, slips
-from grader.source.tampering import NotebookReading
+from grader.source.tampering import Tampering
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
@@ -89,22 +88,19 @@ class Sources:
 
         forbids: keys of WORDS, and TAMPERING. requires: 'einsum_products'.
         """
-        reading = reading_of(self.cells, self.given)
+        tampering = tampering_of(self.cells, self.given)
+        reading = tampering.reading
         ruled = bool(forbids or requires)
         if reading.unread and ruled:
             return TOO_LONG
-        try:
-            mentions = reading.mentions(name)
-            way, line = reading.tampering(name) if ruled else ("", "")
-        except TooMuch:
-            return TOO_LONG if ruled else None
+        way, line = tampering.by(name) if ruled else ("", "")
         if way:
             return Offence(
                 f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
                 "and restart the kernel where it has run.",
                 line,
             )
-        for mention in mentions:
+        for mention in reading.mentions(name):
             is_own = mention.last in reading.members
             may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
             sentence = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
@@ -140,9 +136,9 @@ TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for 
 
 
 @lru_cache(maxsize=4)
-def reading_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> NotebookReading:
-    """Made once for all exercises of a notebook."""
-    return NotebookReading(cells, given)
+def tampering_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> Tampering:
+    """With the reading that it is part of, made once for all exercises of a notebook."""
+    return Tampering(Reading(cells, given))
 
 
 def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> str:

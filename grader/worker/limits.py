@@ -30,9 +30,6 @@ PR_SET_NO_NEW_PRIVS = 38
 CAP_DAC_READ_SEARCH = 2
 MAX_CAPABILITIES = 64
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-MS_NOSUID, MS_NODEV, MS_REC, MS_SLAVE = 2, 4, 0x4000, 0x80000
-
 
 def apply(memory_bytes: int, cpu_s: int) -> None:
     """Limits this process and all that it starts; memory_bytes and cpu_s are beyond what it has used by now.
@@ -81,43 +78,6 @@ def drop_capabilities() -> None:
         effective, permitted = struct.unpack_from("=II", sets)
         left = 1 << CAP_DAC_READ_SEARCH
         libc.capset(this_process, struct.pack("=6I", effective & left, permitted & left, 0, 0, 0, 0))
-
-
-def mount_quota(folder: str, size_bytes: int, files: int) -> bool:
-    """Makes a worker's folder a file system of its own, in memory: it holds so much and no more, and goes with the worker (Linux).
-
-    Root mounts it in a mount namespace; anybody else makes a user namespace for that first. False where the kernel allows neither
-    (containers and some distributions refuse them): the folder is then an ordinary one, which the trusted side has to look into.
-    To be called before capabilities are given up and walls are raised, while this process has one thread.
-    Source: namespaces(7), user_namespaces(7), tmpfs(5).
-    """
-    if sys.platform != "linux":
-        return False
-    options = f"size={size_bytes},nr_inodes={files},mode=700".encode()
-    return (
-        (_libc("unshare", CLONE_NEWNS) or _own_user_namespace())
-        # what follows is for nobody outside
-        and _libc("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
-        and _libc("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(MS_NOSUID | MS_NODEV), options)
-    )
-
-
-def _own_user_namespace() -> bool:
-    """Whether this process now has one, with mounts of its own, in which its user and group are who they were."""
-    user, group = os.geteuid(), os.getegid()
-    if not _libc("unshare", CLONE_NEWUSER | CLONE_NEWNS):
-        return False
-    try:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-    except OSError:
-        return False
-    return True
-
-
-def _libc(name: str, *arguments: object) -> bool:
-    return getattr(c_library(), name)(*arguments) == 0
 
 
 def die_with_parent(parent: int) -> None:

@@ -39,11 +39,10 @@ def serve(channel: socket.socket) -> None:
         except (EOFError, ConnectionError):
             return
         if request["do"] == "begin":
-            folder, disk = request["folder"], request["disk"]
-            answer: dict[str, Any] = {"quota": disk is not None and limits.mount_quota(folder, *disk)}
+            folder = request["folder"]
             _move_into(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
-            answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
+            answer: dict[str, Any] = {"lacking": kernel_walls.apply_walls(folder) if request["walls"] else "walls"}
             seed()
             notebook = CellRunner()
         elif request["do"] == "cell":

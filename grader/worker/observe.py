@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy import array, errstate, ndarray
 
-from . import output
+from . import output, values
 from .integrity import REBOUND, intact, keep
 from .operations import LIBRARY_FILES, MAX_CALLS, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, module_of
-from .torch_modes import Seen
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
 from .watch import watching
 
@@ -78,7 +77,7 @@ def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     )
 
 
-def _part(value: Any, groups: tuple[str, ...], ran: Seen) -> Part:
+def _part(value: Any, groups: tuple[str, ...], ran: values.Seen) -> Part:
     """What a probe gives, described; a True or False that it found itself is a flag."""
     marked = value if type(value) is Marked else Marked(value, "flag" if type(value) is bool else "value")
     # Reading it is what leaves torch here, so that this and sizes are not looked at.

@@ -92,6 +92,14 @@ ELEMENTARY = frozenset(
     __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __invert__ __and__ __or__ __getitem__ __setitem__ __bool__ __float__ __int__
 """.split()
 )
+# Calls that switch the watching off, and those that start a thread.
+BLINDING = frozenset(
+    """
+    setprofile _disable_current_modes _pop_mode _pop_mode_temporarily _pop_torch_function_stack _pop_torch_dispatch_stack
+    _set_torch_function_state
+    """.split()
+)
+STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
 # A learner's own function may be called softmax: only these packages count.
 LIBRARIES = tuple("torch scipy jax tensorflow keras sklearn flax mlx cupy xformers autograd functorch tinygrad".split())
 

@@ -1,4 +1,4 @@
-"""What is looked for at the moment, what was seen of it, and torch's modes, through which each of its functions and operators passes.
+"""What is looked for at the moment, and torch's modes, through which each of its functions and operators passes.
 
 There are modes of two kinds, each with a stack for each thread. Who enters them, and what else looks on, is in watch.py.
 """
@@ -12,34 +12,14 @@ from functools import cache, partial
 from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, NamedTuple
 
-from .operations import ELEMENTARY, LIBRARY_FILES
+from .operations import BLINDING, ELEMENTARY, LIBRARY_FILES, STARTING
 from .originals import BUILTINS, is_a, of_torch
-from .values import MAX_TEXT, Created
+from .values import MAX_TEXT, Created, Seen
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
 NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
-# Calls that switch the watching off, and those that start a thread.
-BLINDING = frozenset(
-    """
-    setprofile _disable_current_modes _pop_mode _pop_mode_temporarily _pop_torch_function_stack _pop_torch_dispatch_stack
-    _set_torch_function_state
-    """.split()
-)
-STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
-
-
-class Seen(list[str]):
-    """What ran, in order.
-
-    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
-    operations: how many of torch's ran, where sizes are looked at; one that is made of others may count with them.
-    """
-
-    largest: Created | None = None
-    most = -1
-    operations = 0
 
 
 class Watch:

@@ -132,6 +132,18 @@ class Created(NamedTuple):
     line: str = ""
 
 
+class Seen(list[str]):
+    """What ran, in order.
+
+    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
+    operations: how many of torch's ran, where sizes are looked at; one that is made of others may count with them.
+    """
+
+    largest: Created | None = None
+    most = -1
+    operations = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """What one case showed of a candidate: named parts in the probe's order, or a failure.

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from .operations import GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, einsum_size
+from .operations import BLINDING, GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, STARTING, einsum_size
 from .originals import BUILTINS
-from .torch_modes import BLINDING, NOBODY_S, STARTING, Seen, Watch, enter_modes, now, own_line as own_line, stacks
+from .torch_modes import NOBODY_S, Watch, enter_modes, now, own_line as own_line, stacks
+from .values import Seen
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 

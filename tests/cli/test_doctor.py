@@ -173,16 +173,10 @@ def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_p
 @pytest.mark.parametrize(
     "level, lacking, told, noted",
     [
-        ("full", remark("", True), "", False),
-        (
-            "full",
-            remark("", False),
-            "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second",
-            False,
-        ),
+        ("full", remark(""), "", False),
         (
             "process",
-            remark("landlock", False),
+            remark("landlock"),
             "its kernel has no Landlock, which Linux has from 5.13 on, or has switched it off",
             True,
         ),

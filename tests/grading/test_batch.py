@@ -506,7 +506,7 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
 @pytest.mark.parametrize("lacking", ["linux", "landlock", "seccomp", "enforcement", "walls"])
 def test_what_a_computer_lacks_is_told_in_words(lacking):
     isolation.require("process", lacking)
-    with pytest.raises(batch.TooOpen, match="has only 'process', because (its|the) [a-z]+ .*[a-z]"):
+    with pytest.raises(isolation.TooOpen, match="has only 'process', because (its|the) [a-z]+ .*[a-z]"):
         isolation.require("full", lacking)
     isolation.require("full", "")
 
@@ -514,7 +514,7 @@ def test_what_a_computer_lacks_is_told_in_words(lacking):
 def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
     monkeypatch.setattr("grader.grading.grade.Sandbox", lambda *a, **k: real(*a, **k, walls=False))
-    with pytest.raises(batch.TooOpen):
+    with pytest.raises(isolation.TooOpen):
         batch.isolation_level(batch.Settings(open_course(), require="full"))
     batch.close_sandboxes()
 

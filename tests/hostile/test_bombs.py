@@ -16,8 +16,9 @@ import pytest
 from grader.course.course import open_course
 from grader.grading import grade
 from grader.sandbox import reader as reader_module
+from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import MEMORY_BYTES, Reader
-from grader.sandbox.sandbox import Sandbox, SandboxError
+from grader.sandbox.sandbox import Sandbox
 from grader.submission.ipynb import MAX_BYTES, MAX_CODE, MAX_MARKS
 from grader.submission.plan import LocalReader
 from grader.submission.submission import read_submission

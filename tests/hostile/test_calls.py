@@ -26,7 +26,7 @@ from grader.sandbox.sandbox import Sandbox
 from grader.worker import system_calls
 from tests.conftest import ROOT
 from tests.hostile import every_call
-from tests.sandbox.test_sandbox import plan
+from tests.sandbox.test_sandbox import observation_of, plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 pty, termios, tty = (
@@ -206,7 +206,7 @@ def test_no_way_of_opening_gives_a_hold_on_what_is_another_s(sandbox, bystander)
             *(str(bystander.folder / name) for name in ("01_toy.ipynb", "link", "pipe", "socket", "new")),
         ]
         before = bystander.seen()
-        seen = sandbox.candidates(plan(OPEN.format(places=places)))["f"].observe(CASE)
+        seen = observation_of(sandbox.candidates(plan(OPEN.format(places=places)))["f"], CASE)
         assert sandbox.isolation == "full"
         assert seen.failure is None and seen.parts["result"].text == "nothing", seen
         assert bystander.seen() == before and bystander.is_free()
@@ -258,7 +258,7 @@ def test_what_a_descriptor_and_a_process_may_be_asked(sandbox, call, numbers, al
     text = f"NUMBERS, ALLOWED, WHICH = {numbers!r}, {set(allowed)!r}, {which}\n" + HELD
     if call == "prctl":
         text = text.replace("WHICH, fd, ", "WHICH, ").replace("ctypes.c_ulong(0))", "ctypes.c_ulong(0), 0, 0, 0)")
-    seen = sandbox.candidates(plan(text))["f"].observe(CASE)
+    seen = observation_of(sandbox.candidates(plan(text))["f"], CASE)
     assert seen.failure is None and seen.parts["result"].text == "[]", seen
 
 
@@ -301,7 +301,7 @@ def test_single_doors_that_stood_open(sandbox, bystander, attack):
             socket=place,
             folder=str(bystander.folder),
         )
-        seen = sandbox.candidates(plan(text))["f"].observe(CASE)
+        seen = observation_of(sandbox.candidates(plan(text))["f"], CASE)
         assert sandbox.isolation == "full"
         assert seen.failure is not None and seen.failure.type == "PermissionError", seen
         assert bystander.seen() == before and bystander.is_free()

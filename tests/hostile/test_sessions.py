@@ -104,7 +104,7 @@ def narrow(monkeypatch):
 @pytest.fixture(scope="module")
 def patient():
     before = children()
-    with Sandbox(timeout_s=30, quota=False) as made:  # with room for the address space of many threads
+    with Sandbox(timeout_s=30) as made:  # with room for the address space of many threads
         yield made
     assert not set(children()) - set(before)
 

@@ -21,7 +21,7 @@ from grader.worker import kernel_walls
 from tests import toy_course as toy
 from tests.conftest import ROOT
 from tests.mixing_course import COURSE
-from tests.sandbox.test_sandbox import plan
+from tests.sandbox.test_sandbox import observation_of, plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
@@ -93,7 +93,7 @@ def shut_torch():
 
 def _seen(sandbox, expression):
     text = f"import os\ndef f(x):\n    return {expression}"
-    return sandbox.candidates(plan(text))["f"].observe(CASE)
+    return observation_of(sandbox.candidates(plan(text))["f"], CASE)
 
 
 @pytest.mark.parametrize("expression", ATTEMPTS.values(), ids=ATTEMPTS.keys())
@@ -110,7 +110,7 @@ def test_what_the_kernel_refuses(shut, call):
         "import ctypes\nat, libc = ctypes.create_string_buffer, ctypes.CDLL(None, use_errno=True)\n"
         f"def f(x):\n    done = libc.{call}\n    return f'{{done}} {{ctypes.get_errno()}}'"
     )
-    seen = shut.candidates(plan(text))["f"].observe(CASE)
+    seen = observation_of(shut.candidates(plan(text))["f"], CASE)
     assert seen.failure is None and seen.parts["result"].text in ("-1 1", "-1 38"), seen  # EPERM, ENOSYS
 
 
@@ -154,7 +154,9 @@ LIBRARIES = [
     "body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.any_user) for body in LIBRARIES[1:])]
 )
 def test_what_libraries_ask_of_the_kernel_is_on_the_list(shut_torch, body):
-    seen = shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"].observe(CASE)
+    seen = observation_of(
+        shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"], CASE
+    )
     assert shut_torch.isolation == "full" and seen.failure is None and seen.parts["result"].text == "abc", seen.failure
 
 
@@ -219,7 +221,8 @@ def f(x):
     return "; ".join(got) or "nothing"
 ''', True)
 with Sandbox(timeout_s=20.0) as sandbox:
-    seen = sandbox.candidates(Plan("01_toy", ("f",), (cell,), {"f": 0}))["f"].observe(Case("c", "c", (1,), names=("x",)))
+    candidate = sandbox.candidates(Plan("01_toy", ("f",), (cell,), {"f": 0}))["f"]
+    seen = candidate.observe_all((Case("c", "c", (1,), names=("x",)),))[-1]
     print(sandbox.isolation, seen.failure or seen.parts["result"].text)
 """
 

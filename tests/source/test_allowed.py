@@ -234,6 +234,11 @@ INNOCENT = {
     "field of a named tuple": (
         "Parts = namedtuple('Parts', 'shifted, softmax')\ndef attend(q):\n    parts = Parts(q, q)\n    return parts.softmax",
     ),
+    "made of a name that another cell binds anew": (
+        "q = np.ones((2, 8))\nd = q.shape[-1]",
+        "def attend(x):\n    return x / d",
+        "q = F.softmax(q)",
+    ),
     "an annotation": ("def attend(q: nn.MultiheadAttention) -> nn.Transformer:\n    return q",),
     "isinstance": ("def attend(q):\n    return isinstance(q, (nn.MultiheadAttention, nn.Transformer))",),
     "hasattr": ("def attend(q):\n    return hasattr(F, 'scaled_dot_product_attention')",),
@@ -264,10 +269,6 @@ HIDDEN = {
         f"helper = {SDPA}\nfast = helper",
         "def helper(q):\n    return q\ndef attend(q):\n    return fast(q)",
     ),
-    "called where it stands": (
-        f"import functools\nop = {SDPA}\ndef deco(f):\n    return functools.partial(op)\n@deco\ndef attend(q):\n    return q",
-        "op = 1",
-    ),
     "from the module's names": ("def attend(q, k, v):\n    return F.__dict__['scaled_dot' + x](q, k, v)",),
     "from the operators": ("def attend(q, k, v):\n    return torch.ops.aten.__getattr__('_scaled' + x)(q, k, v)",),
     "a name of the function's own": ("def attend(q, k, v):\n    return getattr(F, x)(q, k, v)",),
@@ -280,10 +281,7 @@ HIDDEN = {
     ),
     "frames": ("def attend(q):\n    return sys._getframe().f_back.f_locals",),
     "objects handed on": ("op = [o for o in gc.get_objects() if o][0]", "def attend(q):\n    return op(q)"),
-    "a module patched": ("ms = sys.modules", "for m in ms.values():\n    m.watching = 1", OWN),
     "profile": (OWN, "getattr(sys, 'set' + 'profile')(None)"),
-    "something of sys": (OWN, "getattr(sys, name)(None)"),
-    "sys patched": (OWN, "setattr(sys, 'x', 1)"),
     "ctypes": ("import ctypes", OWN),
     "a raw thread": ("from _thread import start_new_thread", OWN),
     "modes off": (OWN, "from torch.utils._python_dispatch import _disable_current_modes as off"),
@@ -375,15 +373,11 @@ def test_long_chains_of_names_take_a_time_in_proportion(name):
     assert found is not None and seconds < 3  # each took less than half of one; a walk for each statement, minutes
 
 
-TOO_MANY = 2000  # of functions that call each other, and of calls
-
-
-def test_names_that_lead_to_each_other_at_every_time_are_given_up_with_a_sentence():
-    functions = [*(f"def f{i}(): return f{i + 1}()" for i in range(TOO_MANY)), f"def f{TOO_MANY}(): return a"]
-    cell = "\n".join([*functions, *("a = f0()" for _ in range(TOO_MANY))])
+def test_names_that_lead_to_each_other_at_every_time_are_read_to_their_end():
+    functions = [*(f"def f{i}(): return f{i + 1}()" for i in range(MANY)), f"def f{MANY}(): return {SDPA}"]
+    cell = "\n".join([*functions, *("a = f0()" for _ in range(MANY))])
     seconds, found = _seconds(cell, "def attend(q, k, v): return a")
-    assert "too long" in found.sentence and seconds < 5
-    assert offence("attend", (), (), Sources((cell, "def attend(q, k, v): return a"), GIVEN)) is None
+    assert "from scratch" in found.sentence and seconds < 3
 
 
 def test_code_that_is_too_deep_to_be_read_is_not_passed_over():

@@ -12,6 +12,7 @@ import torch
 from grader.judging.judge import judge
 from grader.source.policy import Sources
 from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
+from grader.worker import observe
 from tests.conftest import WHOLE_GRID
 from tests.live import from_cells, offence
 from tests.mixing_course import COURSE
@@ -37,12 +38,12 @@ SPELLINGS = {  # {n}: the name; {a}{b}: the same in two pieces; {r}: backwards
     "__dict__": "x = display.__dict__['{n}']",
     "operator.attrgetter": "from operator import attrgetter\nx = attrgetter('{n}')(display)",
     "attrgetter under another name": "from operator import attrgetter as get\nx = get('{a}' + '{b}')(display)",
-    "getattr by another name": "look = getattr\nx = look(display, '{r}'[::-1])",
     "methodcaller": "from operator import methodcaller\nmethodcaller('{n}')(display)",
     "an import": "from somewhere import {n} as x",
     "a pattern": "match display:\n    case object({n}=x):\n        pass",
     "text that is run": "exec('x = display.{n}')",
     "text put together": "exec('x = display.' + '{r}'[::-1])",
+    "the same of builtins": "import builtins\nbuiltins.exec('x = display.' + '{r}'[::-1])",
     "eval": "x = eval('getattr(display, \"{n}\")')",
 }
 COMPUTED = {  # nothing in the source tells the name; what it is shows while it runs
@@ -53,6 +54,7 @@ COMPUTED = {  # nothing in the source tells the name; what it is shows while it 
     "formatted": "x = getattr(display, '%s{b}' % '{a}')",
     "with a default": "x = getattr(display, '{r}'[::-1], None)",
     "handed to a function": "def get(o, n):\n    return getattr(o, n)\nx = get(display, '{r}'[::-1])",
+    "by another name": "look = getattr\nx = look(display, '{r}'[::-1])",
     "of builtins": "import builtins\nx = builtins.getattr(display, '{r}'[::-1])",
     "inspect.getattr_static": "import inspect\nx = inspect.getattr_static(display, '{r}'[::-1])",
     "object's own method": "x = object.__getattribute__(display, '{r}'[::-1])",
@@ -159,6 +161,8 @@ def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, 
             "import importlib\nx = importlib.import_module('torch.{n}')",
             "import sys\nx = sys.modules['torch'].{n}",
             "import sys\nx = sys.modules['torch.{n}']",
+            "import sys as s\nx = s.modules['torch'].{n}",
+            "from sys import modules as ms\nx = ms['torch.{n}']",
             "from operator import attrgetter\nx = attrgetter('{n}')(torch)",
             "x = __import__('torch.{n}')",
             "if 0:\n    torch = 1\nx = torch.{n}",
@@ -172,33 +176,36 @@ def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
         assert refused(*PLACES[place](text)), text
 
 
-@pytest.mark.parametrize(
-    "text, place",
-    in_places(
-        [
-            "import sys as s",
-            "x = sys",
-            "import sys\nx = [sys]",
-            "import sys\nx = (lambda m: m)(sys)",
-            "from sys import *",
-            "from sys import modules as x",
-            "from sys import _getframe as x",
-            "import os\nx = os.sys",
-            "from os import sys as x",
-            "import importlib\nx = importlib.import_module('sys')",
-            "x = __import__('sys')",
-            "import sys\nx = sys.__dict__",
-            "import sys\nx = vars(sys)",
-            "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
-            "import sys\nx = sys.modules['sys']",
-            "import sys\nsetattr(sys, 'ps1', 1)",
-        ]
-    ),
-)
-def test_sys_goes_by_no_other_name(text, place):
-    if "*" in text:  # which a function may not hold
-        place = "a cell above"
-    assert refused(*PLACES[place](text.replace("x = sys", "import sys\nx = sys") if text == "x = sys" else text)), text
+MIX = ANSWER.replace("return x(q, q, q)", "w = (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)\n    return w @ v, w")
+OFF = "    getattr(s, 'eliforptes'[::-1])(None)"
+OTHER_NAMES = {  # of sys, under which reading does not find it again
+    "renamed": "import sys as s",
+    "in a list": "import sys\ns = [sys][0]",
+    "handed to a function": "import sys\ns = (lambda m: m)(sys)",
+    "another module's": "import os\ns = os.sys",
+    "imported from another": "from os import sys as s",
+    "imported by a text": "import importlib\ns = importlib.import_module('sys')",
+    "from the modules": "import sys\ns = sys.modules['sys']",
+    "its names": "import sys, types\ns = types.SimpleNamespace(**vars(sys))",
+}
+
+
+@pytest.mark.parametrize("naming", OTHER_NAMES.values(), ids=OTHER_NAMES.keys())
+def test_the_watch_that_is_switched_off_by_another_name_of_sys_is_missed(naming):
+    verdict = judge(COURSE.exercise("mix_torch"), from_cells("mix_torch", naming, MIX.format(OFF)))
+    assert verdict.status == "forbidden" and "the watch for forbidden operators" in verdict.headline, verdict.headline
+
+
+def test_a_name_of_the_graders_that_a_cell_has_bound_to_something_else_is_seen(monkeypatch):
+    monkeypatch.setattr(observe, "watching", observe.watching)  # put back at the end
+    cell = (
+        "import contextlib, sys\nms = sys.modules\nfor m in list(ms.values()):\n"
+        f"    if getattr(m, '__name__', '') == {observe.__name__!r}:\n        m.watching = lambda *_: contextlib.nullcontext([])"
+    )
+    candidate = from_cells("mix_torch", cell, MIX.format(""))
+    assert candidate.sources.offence("mix_torch", ("attention",), ()) is None
+    verdict = judge(COURSE.exercise("mix_torch"), candidate)
+    assert verdict.status == "forbidden" and "functions were replaced" in verdict.headline, verdict.headline
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -234,6 +241,7 @@ STATUS_STYLES = {
     "classes gone through": "for kind in nn.Module.__subclasses__():\n    print(kind.__name__)",
     "sys asked": "import sys\nprint(sys.version, sys.maxsize, getattr(sys, 'ps1', None), hasattr(sys, 'last_value'))",
     "from sys": "from sys import float_info, version_info\nprint(version_info)",
+    "sys by another name": "import sys as system\nprint(system.version, [system], system.modules)",
     "a layer by its name": "def show(layer):\n    for name in ('w_q', 'w_k'):\n        print(getattr(layer, name).weight)",
     "a layer by half a name": "for x in 'qkv':\n    print(getattr(layer, 'w_' + x), getattr(layer, f'w_{x}'), getattr(layer, 'w_%s' % x))",
     "a layer by a helper": "def put(layer, name, w):\n    getattr(layer, name).weight.copy_(w)\nput(a, 'w_q', 1)\nput(a, name='w_k', w=1)",
@@ -265,6 +273,9 @@ def test_a_cell_that_only_looks_is_no_offence(text):
         "import sys\ndel sys.modules['torch']",
         "import sys\nsys.modules.pop('torch.overrides')",
         "import sys\nsys.modules['numpy'] = mine",
+        "import sys as s\ns.modules['numpy'] = mine",
+        "from sys import modules as ms\nms.pop('torch')",
+        "import sys\nms = sys.modules\ndel ms['torch']",
     ],
 )
 def test_a_library_is_not_dropped_or_replaced(text):

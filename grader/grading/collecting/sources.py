@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader.sandbox.process import SandboxError
+from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.submission.archives import DEEPEST, Quota, plausible_time

@@ -18,8 +18,7 @@ from numpy import shape
 from .. import originals, values
 from ..integrity import keep
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
-from ..torch_modes import Seen
-from ..values import Marked
+from ..values import Marked, Seen
 from ..watch import pause_watching, watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
