@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from grader.judging import exceptions
+from grader.judging import rules
+from grader.judging.compare import Finding
+from grader.judging.facts import Facts
 from grader.judging.judge import judge
 from grader.worker.values import AtHand, Failure
 from tests.live import from_cells
@@ -26,10 +28,15 @@ class Bare(nn.Module):
         self.layer = nn.Linear(2, 2)
 
 
-def raised(code: str) -> Exception:
+def facts(type_: str, message: str, line: str = "", shapes: tuple[AtHand, ...] = (), function: str = "") -> Facts:
+    failure = Failure("exception", type_, message, line, 1, shapes, function=function)
+    return Facts(COURSE.exercise("shares"), Finding("failure", failure=failure))
+
+
+def raised(code: str) -> Facts:
     with pytest.raises(Exception) as caught:
         exec(code, {**globals(), "math": math})
-    return caught.value
+    return facts(type(caught.value).__name__, str(caught.value), code)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +111,7 @@ def raised(code: str) -> Exception:
 )
 def test_an_exception_leads_on(code, says):
     error = raised(code)
-    assert says in exceptions.advice(Failure("exception", type(error).__name__, str(error), code)), (
-        f"{type(error).__name__}: {error}"
-    )
+    assert says in rules.advice(error), error.failure
 
 
 @pytest.mark.parametrize(
@@ -132,9 +137,7 @@ def test_an_exception_leads_on(code, says):
 )
 def test_a_float_in_place_of_a_length_is_recognized(code):
     error = raised(code)
-    assert exceptions.needs_whole(Failure("exception", type(error).__name__, str(error))), (
-        f"{type(error).__name__}: {error}"
-    )
+    assert error.needs_whole(), error.failure
 
 
 @pytest.mark.parametrize(
@@ -151,13 +154,12 @@ def test_a_float_in_place_of_a_length_is_recognized(code):
     ],
 )
 def test_other_errors_are_not_taken_for_a_float_in_place_of_a_length(code):
-    error = raised(code)
-    assert not exceptions.needs_whole(Failure("exception", type(error).__name__, str(error)))
+    assert not raised(code).needs_whole()
 
 
 def test_what_is_not_known_gets_no_sentence():
     for type_, message in (("ValueError", "the temperature must be positive"), ("KeyError", "'q'")):
-        assert exceptions.advice(Failure("exception", type_, message)) == ""
+        assert rules.advice(facts(type_, message)) == ""
 
 
 def advised(cell: str, name: str = "shares") -> str:
@@ -189,7 +191,7 @@ def test_a_transposition_is_advised_where_it_would_fit():
 def advised_on(line: str, error: str, **arrays: np.ndarray) -> str:
     shapes = tuple(AtHand(name, f"{array.shape} {array.dtype}", "array", array.shape) for name, array in arrays.items())
     type_, _, message = error.partition(": ")
-    return exceptions.advice(Failure("exception", type_, message, line, 1, shapes))
+    return rules.advice(facts(type_, message, line, shapes))
 
 
 @pytest.mark.parametrize(
