@@ -57,9 +57,9 @@ PROVEN: Rules = {
         lambda facts: facts.slip("print"): (
             "{0} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
         ),
-        lambda facts: facts.slip(
-            "no return"
-        ): "{0} has no `return`, so it gives None: end it with `return` and the result.",
+        lambda facts: facts.slip("no return"): (
+            "{0} has no `return`, so it gives None: end it with `return` and the result."
+        ),
     },
     lambda facts: facts.slip("return in loop"): (
         "`return` stands inside the loop (line {0.number} of its cell), so the loop ends after its first round: move `return` to the "
@@ -101,9 +101,7 @@ PROVEN: Rules = {
     Facts.numpy_without_graph: f"{_NUMPY}, which also keep the graph for gradients.",
     Facts.numpy_in_torch: f"{_NUMPY}.",
     Facts.needs_whole: {
-        lambda facts: (
-            "/" in facts.failure.line.replace("//", "")
-        ): f"A length or an index must be a whole number: {_DIVISION}",
+        r"(?<!/)/(//)*(?!/)": f"A length or an index must be a whole number: {_DIVISION}",
         Facts.whole_float: (
             f"A length or an index must be a whole number, and `{{2.name}}` is the float {{2.text}}: {_DIVISION}"
         ),

@@ -311,6 +311,91 @@ def test_if_is_blamed_only_where_there_is_one():
     assert "`if`" not in pairs and "`key=…`" in pairs
 
 
+ARRAYS = "a, b, c, d, w = np.ones((2, 3)), np.ones((3, 2)), np.ones((3, 5)), np.ones((4, 3)), np.ones(2)"
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("a * b", "one of the two is transposed"),
+        ("a * c", "shapes (2, 3) and (3, 5) do not fit so; the matrix product"),
+        ("1 + a*c", "the matrix product is written `@`"),
+        ("w * a", "`w @ a` multiplies row i by entry i"),
+        ("a * d.T", "shapes (2, 3) and (3, 4) do not fit so; the matrix product"),
+        ("a * d.swapaxes(0, 1)", "the matrix product is written `@`"),
+        ("(a * d).sum(axis=1)", "all rows times all rows is the matrix product `a @ d.T`"),
+        ("a * a + a * c", "shapes (2, 3) and (3, 5) do not fit so"),
+        *((line, "") for line in ("a * d", "b @ a * c", "a * c ** 2", "a * c[:2]", "a * c.copy()", "a + c  # a * c")),
+        ("times(a, c)", ""),
+        ("np.stack([a, c], f'a * c of {a} and {c}')", ""),
+    ],
+)
+def test_a_star_is_blamed_where_these_two_arrays_do_not_fit_and_only_in_the_answer_s_own_line(line, says):
+    cell = f"def times(x, y):\n    return x * y\ndef shares(scores):\n    {ARRAYS}\n    return {line}"
+    slip = judge(COURSE.exercise("shares"), from_cells("shares", cell)).slip
+    assert says in slip and bool(says) == ("`*` multiplies entry by entry" in slip)
+
+
+@pytest.mark.parametrize(
+    "line, own",
+    [
+        ("raise np.linalg.LinAlgError('no')", True),
+        ("if len(scores): raise ValueError('no scores')", True),
+        ("refuse(scores)", False),
+        ("1 / 0  # raise ZeroDivisionError: division by zero", False),
+        ("scores.shape[7 if 'raise IndexError' else 'tuple index out of range']", False),
+    ],
+)
+def test_the_answer_s_own_raise_is_one_that_it_makes_in_that_line(line, own):
+    cell = f"def refuse(x):\n    raise ValueError('no')\ndef shares(scores):\n    {line}\n    return scores"
+    assert ("own `raise`" in judge(COURSE.exercise("shares"), from_cells("shares", cell)).slip) == own
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("return 1 if scores > 0 else 2", "`if` needs one"),
+        ("return scores and 1", "`if` needs one"),
+        ("return max(scores)", "`key=…`"),
+        ("return max(scores, key=lambda row: row if row.any() else -row)", "`if` needs one"),
+        ("assert scores > 0, 'rows and columns'", "One True or False"),
+        ("return bool(scores) is not None  # if there are any", "One True or False"),
+        ("return bool(scores) not in (1, 2)", "One True or False"),
+    ],
+)
+def test_what_asks_for_a_truth_value_is_told_by_the_line(line, says):
+    assert says in advised(f"def shares(scores):\n    {line}")
+
+
+MAXIMUM = "`.max` along an axis gives two things"
+
+
+@pytest.mark.parametrize(
+    "lines, says",
+    [
+        *((line, MAXIMUM) for line in ("x - x.max(-1)", "x.max(-1) + 1", "x * x.max(-1)", "torch.exp(x.max(dim=-1))")),
+        ("x - x.min(-1, keepdim=True)", MAXIMUM.replace("max", "min")),
+        ("m = x.max(-1)\n        x - m", MAXIMUM),
+        *((line, "") for line in ("x.shape + x.max()", "x.max(-1).values + None", "x.shape + 1")),
+        ("m = x - x.max(-1).values.sum()\n        None + 1", ""),
+    ],
+)
+def test_a_maximum_s_two_things_are_told_where_they_are_what_failed(lines, says):
+    cell = f"""
+class Mixer(nn.Module):
+    def __init__(self, d_model, d, d_v):
+        super().__init__()
+        self.w_q, self.w_k = nn.Linear(d_model, d, bias=False), nn.Linear(d_model, d, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(self, x):
+        {lines}
+        return x, x
+"""
+    slip = judge(COURSE.exercise("Mixer"), from_cells("Mixer", cell)).slip
+    assert says in slip and bool(says) == ("two things" in slip)
+
+
 def test_where_a_mistake_is_proven_general_advice_is_silent():
     named = judge(COURSE.exercise("products"), from_cells("products", "def products(Q, K):\n    return Q @ K"))
     assert (
