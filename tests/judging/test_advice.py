@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from grader.judging import rules
 from grader.judging.compare import Finding
 from grader.judging.facts import Facts
 from grader.judging.judge import judge
+from grader.source.slips import Slip
 from grader.worker.values import AtHand, Failure
 from tests.live import from_cells
 from tests.mixing_course import COURSE
@@ -394,6 +396,20 @@ class Mixer(nn.Module):
 """
     slip = judge(COURSE.exercise("Mixer"), from_cells("Mixer", cell)).slip
     assert says in slip and bool(says) == ("two things" in slip)
+
+
+def test_what_a_mistake_says_as_well_is_silent_beside_a_proven_one_and_what_none_says_is_not():
+    refused = facts("ValueError", "no", "raise ValueError('no')", function="shares")
+    assert "own `raise`" in rules.slip(refused, False) and not rules.slip(refused, True)
+    undefined = facts("NameError", "name 'sqrt' is not defined", "sqrt(2)")
+    assert "`np.sqrt`" in rules.slip(undefined, False) == rules.slip(undefined, True)
+
+
+def test_the_line_that_overwrites_what_a_gradient_needs_is_named_where_there_is_only_one():
+    error = raised("y = LEAF.exp(); y += 1; y.sum().backward()")
+    first, other = Slip("overwrites", "y += 1", 2), Slip("overwrites", "y -= 1", 3)
+    assert "before `y += 1` (line 2 of its cell)" in rules.slip(replace(error, slips=(first,)), False)
+    assert not rules.slip(replace(error, slips=(first, other)), False)
 
 
 def test_where_a_mistake_is_proven_general_advice_is_silent():
