@@ -164,6 +164,23 @@ def test_what_is_not_known_gets_no_sentence():
         assert rules.advice(facts(type_, message)) == ""
 
 
+def test_what_never_ended_or_took_too_much_gets_a_sentence_of_its_own_and_other_ends_none():
+    def advice(kind: str) -> str:
+        return rules.advice(
+            Facts(COURSE.exercise("shares"), Finding("failure", failure=Failure(kind, message="einsum()")))
+        )
+
+    assert "a recursion that never ends" in advice("timeout") and "far larger than the inputs" in advice("memory")
+    assert not advice("died") and not advice("contract") and "one letter" in advice("exception")
+
+
+def test_a_cell_that_ends_in_what_has_another_meaning_is_told_so():
+    other = Slip("rebound", "max(x, 1)", 2, "max", "from numpy import *")
+    error = replace(facts("TypeError", "only integer scalar arrays", "max(x, 1)"), slips=(other,))
+    assert rules.advice(error).startswith("`max` is not Python's own here: `from numpy import *`")
+    assert not rules.advice(replace(error, slips=(other._replace(line="max(1, x)"),)))
+
+
 def advised(cell: str, name: str = "shares") -> str:
     return " ".join(judge(COURSE.exercise(name), from_cells(name, cell)).details)
 
