@@ -17,11 +17,11 @@ import numpy as np
 
 from grader.course.course import IMPORT_LOCK
 from grader.course.spec import SEED, Case, Exercise
-from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
+from grader.judging import evidence, rules, runtime_policy, wording
 from grader.judging.baseline import baseline_of
-from grader.judging.beginner import Facts
 from grader.judging.candidate import Candidate
 from grader.judging.compare import NO_PART, Compared, Finding, largest_difference, raises_as_asked
+from grader.judging.facts import Facts
 from grader.judging.properties import count_agreeing, first_violation, undisputed
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
@@ -262,7 +262,7 @@ class _Judgement:
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
-        case, failure, slips = self.cases[i], finding.failure, self.slips
+        case, failure = self.cases[i], finding.failure
         observation = self.compared[i].actual if i in self.compared else Observation()
         mistakes = self.baseline.diagnosis.mistakes(self.compared)
         text_of = self.exercise.course.mistake_text
@@ -272,18 +272,18 @@ class _Judgement:
 
         sentences = tuple(map(sentence_of, mistakes))
         status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
-        facts = Facts(self.exercise, finding, self.compared.values(), slips)
-        slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
+        facts = Facts(self.exercise, finding, self.compared.values(), self.slips)
+        slip = "" if self.exercise.kind == "answer" else rules.slip(facts, bool(mistakes))
         if not mistakes and not slip:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
-                details = (*details, exceptions.advice(failure, slips) if failure else "")
+                details = (*details, rules.advice(facts))
             shown = symptoms(self.exercise, self.compared.values())
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
             elif nearest := self.baseline.diagnosis.nearest(self.compared):
                 ids, count, failing = nearest
                 mistakes, sentences = [ids], (wording.resemblance(sentence_of(ids), count, failing),)
-        ungraded = exceptions.ungraded_name(self.exercise, case, failure) if failure else ""
+        ungraded = rules.ungraded_name(facts, case)
         return Verdict(
             self.exercise.name,
             status,
@@ -316,7 +316,8 @@ class _Judgement:
         if status == "missing":
             headline = failure.message or f"No cell defines {name}."
             return Verdict(name, status, headline, "attempted", next_step=next_step)
-        details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self.slips))))
+        facts = Facts(self.exercise, Finding("failure", failure=failure), (), self.slips)
+        details = tuple(filter(None, (wording.details(failure), rules.advice(facts))))
         headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
         return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
 

@@ -113,10 +113,14 @@ class Verdict:
         return self.status == "passed"
 
 
+def plain(number: float) -> float:
+    """The number, an int where it is whole, so that it is shown without '.0'."""
+    return int(number) if float(number).is_integer() else number
+
+
 def hundredths(points: float) -> float:
-    """Points rounded to 2 decimals; a whole number is an int, so that it is shown without '.0'."""
-    rounded = round(points, 2)
-    return int(rounded) if rounded == int(rounded) else rounded
+    """Points rounded to 2 decimals."""
+    return plain(round(points, 2))
 
 
 @dataclass(frozen=True)

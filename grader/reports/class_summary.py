@@ -196,8 +196,3 @@ def explain(course: Course, met: FrequentMistake) -> MistakeText:
 def share(one: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
     return (one.score or 0) / one.max_score if one.max_score else 0.0
-
-
-def plain(number: float) -> float:
-    """A whole number without its '.0'."""
-    return int(number) if float(number).is_integer() else number

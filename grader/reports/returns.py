@@ -21,8 +21,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from grader.course.course import Course
+from grader.judging.verdict import plain
 from grader.reports import feedback, markdown, moodle, sheet
-from grader.reports.class_summary import ClassSummary, plain
+from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
 from grader.submission.platforms import CANVAS, MOODLE, titles
 

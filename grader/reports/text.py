@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
@@ -18,6 +18,7 @@ WIDTH = 96
 MANY_INPUTS = 30  # numbers of inputs from which on they stand behind the results, or are folded
 MAX_PRINTED = 600  # characters of what a learner's code printed
 MAX_TEXT = 20_000  # characters that one exercise may add to a report
+Line = Callable[[Verdict, str, str], str]
 # status -> (symbol, color of the rule and the symbol, style of the rule, word); mid tones that stand on white and on black
 STATUS_STYLES = {
     "passed": ("✓", "#009E73", "solid", "passed"),
@@ -167,9 +168,13 @@ def _aligned(column: Sequence[str]) -> list[str]:
     return [f"{whole:>{before}}{rest:<{after}}" for whole, rest in parts]
 
 
-def render(report: Report) -> str:
-    """Every submission with its lessons; below, in full, what did not pass though it was attempted."""
-    return defuse("\n\n".join([*(submission(one) for one in report.submissions), conditions(report)])) + "\n"
+def render(report: Report, line: Line = "{1}{2}".format) -> str:
+    """Every submission with its lessons; below, in full, what did not pass though it was attempted.
+
+    line: makes an exercise's line of its verdict, its result with its name, and what stands behind them.
+    """
+    submissions = (_submission(one, line) for one in report.submissions)
+    return defuse("\n\n".join([*submissions, conditions(report)])) + "\n"
 
 
 def conditions(report: Report) -> str:
@@ -178,7 +183,7 @@ def conditions(report: Report) -> str:
     return f"Inputs drawn with seed {report.seed}{others}. Isolation while grading: {one_line(report.isolation)}."
 
 
-def submission(one: SubmissionReport) -> str:
+def _submission(one: SubmissionReport, line: Line) -> str:
     lines = [f"{one_line(one.name)}: {points(one)}"]
     if one.message:
         lines.append(_wrapped(one.message))
@@ -187,7 +192,8 @@ def submission(one: SubmissionReport) -> str:
         wide = max((len(verdict.exercise) for verdict in lesson.verdicts), default=0)
         for verdict in lesson.verdicts:
             status, fraction = STATUS_WORDS[verdict.status], points_fraction(lesson, verdict)
-            lines.append(f"  {status:<19}  {fraction:>5}  {verdict.exercise:<{wide}}  {summary(verdict)}".rstrip())
+            behind = f"{'':{wide - len(verdict.exercise)}}  {summary(verdict)}".rstrip()
+            lines.append(line(verdict, f"  {status:<19}  {fraction:>5}  {verdict.exercise}", behind))
         lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
     for lesson in one.lessons:
         lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if has_details(verdict)]

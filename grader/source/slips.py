@@ -1,6 +1,6 @@
 """Reads the code of one exercise for what beginners most often let slip: facts of the source, each with its line.
 
-A fact is no verdict: judging/beginner.py says which of them explains what was observed.
+A fact is no verdict: judging/rules.py says which of them explains what was observed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,14 @@ class Slip(NamedTuple):
     """A fact about a learner's code.
 
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
-          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert',
-          'raise' (name: of the exception), 'input' (`input()` is called), 'numpy' (a NumPy function is called),
-          'layer in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along
-          an axis, without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to, ''
-          where it is calculated with at once), 'summed' (two names are multiplied by `*` and the products added up),
-          'overwrites' (something is changed in place),
-          'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
-          own max, min or sorted), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
-          'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like), 'rebound' (one of
-          Python's own names that a cell has given another meaning; name: which, other: the first line of what did).
-    line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
-    other: the right factor; transposed: whether it is transposed there.
+          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'input' (`input()` is called),
+          'numpy' (a NumPy function is called), 'layer in forward' (a layer is made in each call), 'loose layers' (layers in a plain
+          list, tuple or dict), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to, ''
+          where it is calculated with at once), 'overwrites' (something is changed in place), 'in place' (a parameter is, by `+=` or
+          its like), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
+          'calls' (another exercise; name: which), 'rebound' (one of Python's own names that a cell has given another meaning;
+          name: which, other: the first line of what did).
+    line, number: the learner's line and its number in the cell. name: the parameter, the function or the layer.
     """
 
     kind: str
@@ -50,7 +46,6 @@ class Slip(NamedTuple):
     number: int = 0
     name: str = ""
     other: str = ""
-    transposed: bool = False
 
 
 def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> tuple[Slip, ...]:
@@ -88,7 +83,6 @@ class _SlipReader:
             yield from self._leftover_raise(function, f"{node.name}.{function.name}" if is_class else node.name)
             if is_class and function.name == "__init__":
                 yield from self._loose_layers(function)
-                yield from (self._raise(each) for each in ast.walk(function) if isinstance(each, ast.Raise))
             else:
                 yield from self._of_function(function, is_class)
 
@@ -140,8 +134,6 @@ class _SlipReader:
                 yield self._slip("unused", function, parameter.arg)
 
     def _of_node(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
-        if isinstance(node, ast.Raise):
-            yield self._raise(node)
         if isinstance(node, ast.Name) and hasattr(builtins, node.id) and (other := self._rebinding(node.id)):
             yield self._slip("rebound", node, node.id)._replace(other=other)
         for kind in _kinds(node):
@@ -150,14 +142,6 @@ class _SlipReader:
             yield self._slip("reduced", node, node.targets[0].id)
         elif isinstance(node, ast.Call):
             yield from self._of_call(node, in_forward)
-        elif isinstance(node, ast.BinOp):
-            if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
-                right, transposed = _untransposed(node.right)
-                if right:
-                    yield self._slip("star", node, node.left.id)._replace(other=right, transposed=transposed)
-            pairs = [method for side in (node.left, node.right) if (method := _method(side)) and _is_pair(side)]
-            if pairs:
-                yield self._slip("max", node, pairs[0])
 
     def _of_call(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
         called = called_name(node)
@@ -166,8 +150,6 @@ class _SlipReader:
             yield self._slip("calls", node, called)
         if called == "input":
             yield self._slip("input", node)
-        if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
-            yield self._slip("compares", node)
         if owner.partition(".")[0] in self._numpy:
             yield self._slip("numpy", node, called)
         if in_forward and _is_layer(node) and function != "Parameter":
@@ -178,10 +160,6 @@ class _SlipReader:
         statements = [node for cell in self._cells for node in _top(cell, name) or _top(cell, "import *")]
         lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
         return lines[-1][:100] if lines else ""
-
-    def _raise(self, node: ast.Raise) -> Slip:
-        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-        return self._slip("raise", node, dotted_name(raised))
 
     def _slip(self, kind: str, node: ast.AST, name: str = "") -> Slip:
         number = getattr(node, "lineno", 1)
@@ -199,13 +177,6 @@ def _is_layer(node: ast.AST) -> bool:
     """Whether it makes one of torch's layers: `nn.Linear(…)`."""
     owner, _, function = called_name(node).rpartition(".")
     return owner in ("nn", "torch.nn") and function[:1].isupper()
-
-
-def _is_pair(node: ast.AST) -> bool:
-    """Whether it is `x.max(dim)` or `x.min(dim, keepdim=True)`, for which torch gives values and indices."""
-    if not isinstance(node, ast.Call) or _method(node) not in ("max", "min"):
-        return False
-    return len(node.args) == 1 or any(keyword.arg == "dim" for keyword in node.keywords)
 
 
 def _is_reduced(node: ast.AST) -> bool:
@@ -239,8 +210,6 @@ def _kinds(node: ast.AST) -> Iterator[str]:
             yield "caret"
         case ast.Assert():
             yield "assert"
-        case ast.If() | ast.While() | ast.IfExp() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
-            yield "condition"
     match node:
         case ast.BinOp(left=one, right=other) if _holds_reduced(one) or _holds_reduced(other):
             yield "reduced"
@@ -252,23 +221,9 @@ def _kinds(node: ast.AST) -> Iterator[str]:
             yield "overwrites"
         case ast.Assign(targets=[ast.Subscript(), *_]):
             yield "overwrites"
-        case ast.Call(func=ast.Attribute(attr="sum", value=ast.BinOp(op=ast.Mult()))):  # `(x * y).sum(…)`
-            yield "summed"
     method = _method(node)
     if method.endswith("_") and not method.startswith(("_", "requires_grad")) and not method.endswith("__"):
         yield "overwrites"
-
-
-def _untransposed(node: ast.AST) -> tuple[str, bool]:
-    """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
-    match node:
-        case ast.Name(id=name):
-            return name, False
-        case ast.Attribute(value=ast.Name(id=name), attr="T" | "mT"):
-            return name, True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="transpose" | "swapaxes")):
-            return name, True
-    return "", False
 
 
 def _method(node: ast.AST) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from grader.judging import exceptions
+from grader.judging import rules
+from grader.judging.compare import Finding
+from grader.judging.facts import Facts
 from grader.judging.judge import judge
+from grader.source.slips import Slip
 from grader.worker.values import AtHand, Failure
 from tests.live import from_cells
 from tests.mixing_course import COURSE
@@ -26,10 +30,15 @@ class Bare(nn.Module):
         self.layer = nn.Linear(2, 2)
 
 
-def raised(code: str) -> Exception:
+def facts(type_: str, message: str, line: str = "", shapes: tuple[AtHand, ...] = (), function: str = "") -> Facts:
+    failure = Failure("exception", type_, message, line, 1, shapes, function=function)
+    return Facts(COURSE.exercise("shares"), Finding("failure", failure=failure))
+
+
+def raised(code: str) -> Facts:
     with pytest.raises(Exception) as caught:
         exec(code, {**globals(), "math": math})
-    return caught.value
+    return facts(type(caught.value).__name__, str(caught.value), code)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +113,7 @@ def raised(code: str) -> Exception:
 )
 def test_an_exception_leads_on(code, says):
     error = raised(code)
-    assert says in exceptions.advice(Failure("exception", type(error).__name__, str(error), code)), (
-        f"{type(error).__name__}: {error}"
-    )
+    assert says in rules.advice(error), error.failure
 
 
 @pytest.mark.parametrize(
@@ -132,9 +139,7 @@ def test_an_exception_leads_on(code, says):
 )
 def test_a_float_in_place_of_a_length_is_recognized(code):
     error = raised(code)
-    assert exceptions.needs_whole(Failure("exception", type(error).__name__, str(error))), (
-        f"{type(error).__name__}: {error}"
-    )
+    assert error.needs_whole(), error.failure
 
 
 @pytest.mark.parametrize(
@@ -151,13 +156,29 @@ def test_a_float_in_place_of_a_length_is_recognized(code):
     ],
 )
 def test_other_errors_are_not_taken_for_a_float_in_place_of_a_length(code):
-    error = raised(code)
-    assert not exceptions.needs_whole(Failure("exception", type(error).__name__, str(error)))
+    assert not raised(code).needs_whole()
 
 
 def test_what_is_not_known_gets_no_sentence():
     for type_, message in (("ValueError", "the temperature must be positive"), ("KeyError", "'q'")):
-        assert exceptions.advice(Failure("exception", type_, message)) == ""
+        assert rules.advice(facts(type_, message)) == ""
+
+
+def test_what_never_ended_or_took_too_much_gets_a_sentence_of_its_own_and_other_ends_none():
+    def advice(kind: str) -> str:
+        return rules.advice(
+            Facts(COURSE.exercise("shares"), Finding("failure", failure=Failure(kind, message="einsum()")))
+        )
+
+    assert "a recursion that never ends" in advice("timeout") and "far larger than the inputs" in advice("memory")
+    assert not advice("died") and not advice("contract") and "one letter" in advice("exception")
+
+
+def test_a_cell_that_ends_in_what_has_another_meaning_is_told_so():
+    other = Slip("rebound", "max(x, 1)", 2, "max", "from numpy import *")
+    error = replace(facts("TypeError", "only integer scalar arrays", "max(x, 1)"), slips=(other,))
+    assert rules.advice(error).startswith("`max` is not Python's own here: `from numpy import *`")
+    assert not rules.advice(replace(error, slips=(other._replace(line="max(1, x)"),)))
 
 
 def advised(cell: str, name: str = "shares") -> str:
@@ -189,7 +210,7 @@ def test_a_transposition_is_advised_where_it_would_fit():
 def advised_on(line: str, error: str, **arrays: np.ndarray) -> str:
     shapes = tuple(AtHand(name, f"{array.shape} {array.dtype}", "array", array.shape) for name, array in arrays.items())
     type_, _, message = error.partition(": ")
-    return exceptions.advice(Failure("exception", type_, message, line, 1, shapes))
+    return rules.advice(facts(type_, message, line, shapes))
 
 
 @pytest.mark.parametrize(
@@ -307,6 +328,105 @@ def test_if_is_blamed_only_where_there_is_one():
         "def shares(scores):\n    pairs = [(row, i) for i, row in enumerate(scores)]\n    return max(pairs)[1]"
     )
     assert "`if`" not in pairs and "`key=…`" in pairs
+
+
+ARRAYS = "a, b, c, d, w = np.ones((2, 3)), np.ones((3, 2)), np.ones((3, 5)), np.ones((4, 3)), np.ones(2)"
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("a * b", "one of the two is transposed"),
+        ("a * c", "shapes (2, 3) and (3, 5) do not fit so; the matrix product"),
+        ("1 + a*c", "the matrix product is written `@`"),
+        ("w * a", "`w @ a` multiplies row i by entry i"),
+        ("a * d.T", "shapes (2, 3) and (3, 4) do not fit so; the matrix product"),
+        ("a * d.swapaxes(0, 1)", "the matrix product is written `@`"),
+        ("(a * d).sum(axis=1)", "all rows times all rows is the matrix product `a @ d.T`"),
+        ("a * a + a * c", "shapes (2, 3) and (3, 5) do not fit so"),
+        *((line, "") for line in ("a * d", "b @ a * c", "a * c ** 2", "a * c[:2]", "a * c.copy()", "a + c  # a * c")),
+        ("times(a, c)", ""),
+        ("np.stack([a, c], f'a * c of {a} and {c}')", ""),
+    ],
+)
+def test_a_star_is_blamed_where_these_two_arrays_do_not_fit_and_only_in_the_answer_s_own_line(line, says):
+    cell = f"def times(x, y):\n    return x * y\ndef shares(scores):\n    {ARRAYS}\n    return {line}"
+    slip = judge(COURSE.exercise("shares"), from_cells("shares", cell)).slip
+    assert says in slip and bool(says) == ("`*` multiplies entry by entry" in slip)
+
+
+@pytest.mark.parametrize(
+    "line, own",
+    [
+        ("raise np.linalg.LinAlgError('no')", True),
+        ("if len(scores): raise ValueError('no scores')", True),
+        ("refuse(scores)", False),
+        ("1 / 0  # raise ZeroDivisionError: division by zero", False),
+        ("scores.shape[7 if 'raise IndexError' else 'tuple index out of range']", False),
+    ],
+)
+def test_the_answer_s_own_raise_is_one_that_it_makes_in_that_line(line, own):
+    cell = f"def refuse(x):\n    raise ValueError('no')\ndef shares(scores):\n    {line}\n    return scores"
+    assert ("own `raise`" in judge(COURSE.exercise("shares"), from_cells("shares", cell)).slip) == own
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("return 1 if scores > 0 else 2", "`if` needs one"),
+        ("return scores and 1", "`if` needs one"),
+        ("return max(scores)", "`key=…`"),
+        ("return max(scores, key=lambda row: row if row.any() else -row)", "`if` needs one"),
+        ("assert scores > 0, 'rows and columns'", "One True or False"),
+        ("return bool(scores) is not None  # if there are any", "One True or False"),
+        ("return bool(scores) not in (1, 2)", "One True or False"),
+    ],
+)
+def test_what_asks_for_a_truth_value_is_told_by_the_line(line, says):
+    assert says in advised(f"def shares(scores):\n    {line}")
+
+
+MAXIMUM = "`.max` along an axis gives two things"
+
+
+@pytest.mark.parametrize(
+    "lines, says",
+    [
+        *((line, MAXIMUM) for line in ("x - x.max(-1)", "x.max(-1) + 1", "x * x.max(-1)", "torch.exp(x.max(dim=-1))")),
+        ("x - x.min(-1, keepdim=True)", MAXIMUM.replace("max", "min")),
+        ("m = x.max(-1)\n        x - m", MAXIMUM),
+        *((line, "") for line in ("x.shape + x.max()", "x.max(-1).values + None", "x.shape + 1")),
+        ("m = x - x.max(-1).values.sum()\n        None + 1", ""),
+    ],
+)
+def test_a_maximum_s_two_things_are_told_where_they_are_what_failed(lines, says):
+    cell = f"""
+class Mixer(nn.Module):
+    def __init__(self, d_model, d, d_v):
+        super().__init__()
+        self.w_q, self.w_k = nn.Linear(d_model, d, bias=False), nn.Linear(d_model, d, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(self, x):
+        {lines}
+        return x, x
+"""
+    slip = judge(COURSE.exercise("Mixer"), from_cells("Mixer", cell)).slip
+    assert says in slip and bool(says) == ("two things" in slip)
+
+
+def test_what_a_mistake_says_as_well_is_silent_beside_a_proven_one_and_what_none_says_is_not():
+    refused = facts("ValueError", "no", "raise ValueError('no')", function="shares")
+    assert "own `raise`" in rules.slip(refused, False) and not rules.slip(refused, True)
+    undefined = facts("NameError", "name 'sqrt' is not defined", "sqrt(2)")
+    assert "`np.sqrt`" in rules.slip(undefined, False) == rules.slip(undefined, True)
+
+
+def test_the_line_that_overwrites_what_a_gradient_needs_is_named_where_there_is_only_one():
+    error = raised("y = LEAF.exp(); y += 1; y.sum().backward()")
+    first, other = Slip("overwrites", "y += 1", 2), Slip("overwrites", "y -= 1", 3)
+    assert "before `y += 1` (line 2 of its cell)" in rules.slip(replace(error, slips=(first,)), False)
+    assert not rules.slip(replace(error, slips=(first, other)), False)
 
 
 def test_where_a_mistake_is_proven_general_advice_is_silent():

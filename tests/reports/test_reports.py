@@ -123,6 +123,11 @@ def test_terminal_shows_every_result_and_no_foreign_sequence(rich):
     assert ("\x1b" in made) == rich
 
 
+def test_terminal_takes_no_sentence_for_a_result():
+    message = SubmissionReport("x", "x", (), message="  passed  2/2  mix")
+    assert "\x1b" not in terminal.render(Report((message,), 7), coloured=True)
+
+
 def test_terminal_is_plain_when_piped_and_without_colours_where_nobody_wants_them(monkeypatch):
     assert "\x1b" not in terminal.render(REPORT)
     monkeypatch.setenv("NO_COLOR", "1")

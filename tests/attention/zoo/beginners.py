@@ -77,7 +77,7 @@ def attention_torch(q, k, v):
     weights = weights / weights.sum(-1, keepdim=True)
     return weights @ v, weights
 """,
-        ("`np.exp` is a NumPy function",),
+        ("`np.exp` is a NumPy function", "which also keep the graph for gradients"),
         ("detach()` gives",),
     ),
     (

@@ -1,120 +1,169 @@
-"""What an exception of Python, NumPy or torch most often means in these exercises, in a sentence that says where to look.
+"""What a failing exercise most often means, in a sentence that says where to look: an ordered table of questions.
 
-A mistake that is known by its results is named as such; this is for what ended before there was a result. What is advised
-beyond the exception's own meaning is tested: against the shapes at hand in the line, and against what the source shows there.
+A question is asked of `Facts`, or it is a pattern of what the exception says. The first rule that fits counts. What is advised beyond
+an exception's own meaning is tested: against the shapes at hand in the line, and against what the source shows.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
 
 from grader.course.spec import Case, Exercise
+from grader.judging.facts import Facts
 from grader.source.definitions import defined_names
-from grader.source.slips import Slip
 from grader.util.words import ELSEWHERE
-from grader.worker.values import Failure
 
-_NO_PRODUCT = r"matmul: Input operand|shapes .* not aligned|mat1 and mat2 shapes|size mismatch, got|batch2 tensor"
-_NO_BROADCAST = r"operands could not be broadcast|size of tensor a|not broadcastable|not broadcast|non-broadcastable"
-_NEEDS_WHOLE = re.compile(  # a float was given where a length or an index is needed
-    r"float\d*' object cannot be interpreted|tuple of ints.*float|must be (an )?int.*not float|got float"
-    r"|only integers, slices|slice indices must be|indices must be integers.* not float|expected a sequence of integers"
-    r"|^(repeat|expand|empty)\(\) takes 1 positional argument"
+Question = str | Callable[[Facts], object]
+# To each question a sentence, or several, each with what else has to hold: a question, or a pattern of what the failing line has.
+# In a sentence, {0} is the answer to the first question, {1} the Facts, {2} the answer to the second.
+Rules = Mapping[Question, str | Mapping[Question, str]]
+
+_ALWAYS = ""
+_ANOTHER_MEANING = (
+    "`{0.name}` is not Python's own here: `{0.other}` has given it another meaning. Choose another name, or import one by one what "
+    "you need."
 )
-_OVERWRITTEN = "modified by an inplace operation"
+_DIVISION = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
+_NUMPY = "`{0.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"
 
 
-@dataclass(frozen=True)
-class _Error:
-    """An exception, and what the exercise's source shows, as the rules below ask about them."""
-
-    failure: Failure
-    slips: Sequence[Slip]
-
-    def says(self, pattern: str) -> bool:
-        return bool(re.search(pattern, f"{self.failure.type}: {self.failure.message}"))
-
-    def line_has(self, pattern: str) -> bool:
-        """Whether the learner's line holds that."""
-        return bool(re.search(pattern, self.failure.line))
-
-    def slip(self, kind: str) -> bool:
-        """Whether the learner's line shows a slip of that kind."""
-        return any(slip.kind == kind and slip.line == self.failure.line for slip in self.slips)
-
-    @property
-    def arrays(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the arrays at hand in the line."""
-        return {one.name: one.shape for one in self.failure.shapes if one.kind == "array"}
-
-    def fits_transposed(self) -> bool:
-        """Whether the line multiplies two arrays as they are that would go together in `@` if the second was transposed.
-
-        What is averaged by weights is never transposed, though its lengths may allow it.
-        """
-        matrices = {re.escape(name): shape for name, shape in self.arrays.items() if len(shape) > 1}
-        if len(matrices) != 2:
-            return False
-        (a, first), (b, second) = matrices.items()
-        as_they_are = self.line_has(rf"\b{a} *@ *{b}\b(?!\.|\[)|\( *{a}, *{b} *\)")
-        return as_they_are and "weights" not in a and first[-1] == second[-1] != second[-2]
-
-    def transposes_batch(self) -> bool:
-        """Whether the line turns all axes, or the first two, of an array that has more than two, and forms a product."""
-        turned = re.findall(r"(\w+)\.(?:T\b|t\(\)|(?:transpose|swapaxes)\((?: *0, *1| *1, *0)? *\))", self.failure.line)
-        return self.line_has(r"@|matmul|bmm|dot") and any(len(self.arrays.get(name, ())) > 2 for name in turned)
-
-    def was_reduced(self) -> bool:
-        """Whether the line goes on with a sum, a maximum or a mean along an axis that was not kept."""
-        names = {one.name for one in self.failure.shapes}
-        return any(
-            slip.kind == "reduced" and (slip.name in names if slip.name else slip.line == self.failure.line)
-            for slip in self.slips
-        )
-
-    def calls_dot(self) -> bool:
-        return any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in self.slips)
-
-    def picks_rows(self) -> bool:
-        """Whether the only index is an array of whole numbers, other than into an identity matrix."""
-        shapes = self.failure.shapes
-        whole = {one.name for one in shapes if one.kind == "array" and one.shape and re.search(r"\bu?int", one.text)}
-        indices = re.findall(r"[\w)\]]\[ *(\w+) *\]", self.failure.line)
-        return "eye" not in self.failure.line and any(name in whole for name in indices)
+def _star_for_product(facts: Facts) -> str | None:
+    """Of the first two arrays that do not go together entry by entry and do as a matrix product."""
+    for left, right, first, second, transposed in facts.misfits():
+        why, as_it_is = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so", not transposed
+        if len(second) < 2:
+            continue
+        if len(first) == 1:
+            if first[0] == second[0] and len(second) == 2 and as_it_is:
+                return f"{why}; `{left} @ {right}` multiplies row i by entry i and adds up the rows."
+        elif first == second[::-1] and as_it_is:
+            return f"{why}: one of the two is transposed, or the matrix product is meant, which is written `@`."
+        elif first[-1] == second[-2] and len(second) in (2, len(first)):
+            return f"{why}; the matrix product is written `@`."
+        elif len(first) == len(second) == 2 and first[-1] == second[-1] and as_it_is:
+            if facts.line_has(r"\* *\w+ *\)\.sum\("):
+                return f"{why}; all rows times all rows is the matrix product `{left} @ {right}.T`."
+    return None
 
 
-# --- the rules -----------------------------------------------------------------------------------
+# --- beginners' commonest errors, proven by what was observed or by the source: also beside a mistake of the catalogue --------------
+
+PROVEN: Rules = {
+    Facts.rebound: _ANOTHER_MEANING,
+    Facts.none_returned: {
+        lambda facts: facts.slip("print"): (
+            "{0} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
+        ),
+        lambda facts: facts.slip("no return"): (
+            "{0} has no `return`, so it gives None: end it with `return` and the result."
+        ),
+    },
+    lambda facts: facts.slip("return in loop"): (
+        "`return` stands inside the loop (line {0.number} of its cell), so the loop ends after its first round: move `return` to the "
+        "left, level with the loop's first line."
+    ),
+    lambda facts: facts.slip("input") if facts.failure.kind == "timeout" else facts.on_line("input"): (
+        "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters."
+    ),
+    Facts.without_its_module: {
+        lambda facts: facts.torch and hasattr(math, facts.unknown_name()): (
+            "`{0}` by itself is not defined: write `torch.{0}`, or for a single number `math.{0}`."
+        ),
+        lambda facts: facts.torch: "`{0}` by itself is not defined: write `torch.{0}`.",
+        _ALWAYS: "`{0}` by itself is not defined: write `np.{0}`.",
+    },
+    lambda facts: facts.slip("layer in forward"): (
+        "`forward` makes a new `{0.name}` at each call, with new random weights that no optimizer knows: make layers in `__init__`, "
+        "keep them as `self.…`, and only call them in `forward`."
+    ),
+    lambda facts: facts.slip("loose layers"): (
+        "`self.{0.name}` keeps layers in a plain list or dict, where the module does not know them: neither `.to(…)` and "
+        "`.double()` nor an optimizer reaches them. Use `nn.ModuleList` or `nn.ModuleDict`, or an attribute for each."
+    ),
+    lambda facts: facts.finding.kind == "raises" and facts.failure.type == "AssertionError" and facts.slip("assert"): (
+        "`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {1.finding.claim}(…)`, with the opposite "
+        "condition."
+    ),
+    lambda facts: facts.failure.type == "RuntimeError" and facts.on_line("in place"): (
+        "`{0.line}` changes the input `{0.name}` in place, which torch refuses where gradients are recorded: write `{0.name} = "
+        "{0.name} …`, which makes a new tensor."
+    ),
+    Facts.maximum_pair: (
+        "In torch, `.{0[1]}` along an axis gives two things, the values and where they are: write `.{0[1]}(…).values`, or "
+        "`.a{0[1]}(…)`, which gives the values alone."
+    ),
+    lambda facts: facts.slip("caret") if facts.exercise.dtype != ("bool",) else None: (
+        "In Python, `^` is the bitwise 'exclusive or'; a power is written `**` (line {0.number} of its cell: `{0.line}`)."
+    ),
+    Facts.numpy_without_graph: f"{_NUMPY}, which also keep the graph for gradients.",
+    Facts.numpy_in_torch: f"{_NUMPY}.",
+    Facts.needs_whole: {
+        r"(?<!/)/(//)*(?!/)": f"A length or an index must be a whole number: {_DIVISION}",
+        Facts.whole_float: (
+            f"A length or an index must be a whole number, and `{{2.name}}` is the float {{2.text}}: {_DIVISION}"
+        ),
+    },
+    _star_for_product: "{0}",
+}
+
+# --- the same, where no mistake of the catalogue is proven, which would say it as well ----------------------------------------------
+
+UNNAMED: Rules = {
+    Facts.own_raise: "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`.",
+    Facts.overwriting: (
+        "The backward pass still needs what was there before `{0.line}` (line {0.number} of its cell) changed it in place: make a new "
+        "tensor, `x = x + y` in place of `x += y`."
+    ),
+    Facts.list_of_rows: (
+        "The rows were collected in a {0[kind]}, which is not {0[array]}: `{0[call]}` makes one of them.{0[shape]}"
+    ),
+    Facts.another_order: (
+        "The numbers are right and in another order: ({0[actual]}) is returned; expected ({0[expected]})."
+    ),
+    Facts.unused: (
+        "The parameter `{0.name}` is never used in {1.exercise.name}: a number or a name from elsewhere stands in its place, or a step "
+        "is missing."
+    ),
+}
+
+# --- what ended before there was a result, where nothing above fits: what such an exception most often means ------------------------
 
 _ONE_LETTER = "In einsum one letter stands for one length: the same letter names axes of different lengths here."
 _NO_AXES = "An array of shape () is a single number and has no axes: the input may come as one."
 _NEW_TENSOR = "A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`."
-_ALWAYS = ""
-# By what the exception says: a sentence, or several, each by what else has to hold, which is something that the learner's line
-# has, or a question. The first that fits counts.
-_ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
+_NO_PRODUCT = r"matmul: Input operand|shapes .* not aligned|mat1 and mat2 shapes|size mismatch, got|batch2 tensor"
+_NO_BROADCAST = r"operands could not be broadcast|size of tensor a|not broadcastable|not broadcast|non-broadcastable"
+
+GENERAL: Rules = {
+    lambda facts: facts.failure.kind == "timeout": (
+        "Look for a loop or a recursion that never ends, or for work that grows with every call."
+    ),
+    lambda facts: facts.failure.kind == "memory": (
+        "Look for an array that is far larger than the inputs, or a list that keeps growing."
+    ),
+    Facts.rebound: _ANOTHER_MEANING,
     # A product or a sum of arrays whose shapes do not go together.
     rf"{_NO_PRODUCT}|{_NO_BROADCAST}": {
-        _Error.transposes_batch: (
+        Facts.transposes_batch: (
             "With a batch in front, only the last two axes are exchanged: `x.swapaxes(-1, -2)`, or `x.mT` in torch. `x.T` turns all "
             "axes round, and torch's `x.transpose(0, 1)` exchanges the first two."
         )
     },
     _NO_PRODUCT: {
-        _Error.fits_transposed: "`A @ B` needs A's last axis to be as long as B's second-to-last; here it is if B is transposed.",
+        Facts.fits_transposed: "`A @ B` needs A's last axis to be as long as B's second-to-last; here it is if B is transposed.",
         _ALWAYS: "`A @ B` needs A's last axis to be as long as B's second-to-last: compare both with the shapes on that line.",
     },
     r"einsum\(\)|does not broadcast with previously seen": _ONE_LETTER,
     r"remapped shapes": {
         "einsum": _ONE_LETTER,
-        _Error.calls_dot: "`np.dot` multiplies each matrix of one batch with each of the other; `@` takes them in pairs.",
+        Facts.calls_dot: "`np.dot` multiplies each matrix of one batch with each of the other; `@` takes them in pairs.",
         _ALWAYS: "`A @ B` multiplies along the last two axes. The axes in front of them, such as the batch, must be equal or 1.",
     },
     _NO_BROADCAST: {
-        _Error.was_reduced: "A sum or a maximum goes with its rows only if it keeps its axis: `keepdims=True` (torch: `keepdim=True`).",
+        Facts.was_reduced: "A sum or a maximum goes with its rows only if it keeps its axis: `keepdims=True` (torch: `keepdim=True`).",
         _ALWAYS: "Shapes are matched from the right: two lengths go together if they are equal or one of them is 1.",
     },
     # What torch refuses: layers, gradients, changes in place, views and dtypes; NumPy's whole numbers, too.
@@ -130,7 +179,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         r"weight|bias|param|\.grad\b": f"{_NEW_TENSOR} Only an optimizer's step changes weights in place, under `torch.no_grad()`.",
         _ALWAYS: _NEW_TENSOR,
     },
-    _OVERWRITTEN: (
+    "modified by an inplace operation": (
         "The backward pass still needs a tensor that was changed in place, by `+=`, `x[…] = …` or a method such as `add_`: make a"
         " new one, `x = x + y`."
     ),
@@ -169,7 +218,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
     ),
     r"^IndexError: tuple index out of range": {
-        lambda error: () in error.arrays.values(): _NO_AXES,
+        lambda facts: () in facts.arrays.values(): _NO_AXES,
         "shape": "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last.",
     },
     r"^IndexError: list assignment index": "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one.",
@@ -184,7 +233,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         "An embedding of n rows takes the ids 0 to n − 1: compare its size with the ids, or positions, that it is asked for."
     ),
     r"^IndexError.*out of (bounds|range)": {
-        _Error.picks_rows: (
+        Facts.picks_rows: (
             "An array as the only index picks whole rows. One entry of each row needs two indices: `x[np.arange(n), columns]` "
             "(torch: `torch.arange`)."
         ),
@@ -198,11 +247,11 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
     ),
     r"NoneType": "Something here is None: the result of a function without `return`, perhaps, or an argument that was left out.",
     r"truth value of an array|Boolean value of Tensor": {
-        lambda error: error.slip("compares"): (
+        r"(?<![\w.])(max|min|sorted)\((?!.*\bkey *=)": (
             "Python's own `max`, `min` and `sorted` ask whether one array is larger than another, and there are many answers; "
             "compare numbers, with `key=…`, or use the array's own `.max()`."
         ),
-        lambda error: error.slip("condition"): (
+        r"\b(if|elif|while|and|or|(?<!is )not(?! in\b))\b": (
             "`if` needs one True or False. Ask `mask is None`, or use `.any()` or `.all()` on the array."
         ),
         _ALWAYS: "One True or False is needed here, and an array holds many: ask whether `.any()` or `.all()` of them are true.",
@@ -227,7 +276,7 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
         r"\b(axis|keepdims) *=": "In torch it is `dim=` and `keepdim=`; `axis=` and `keepdims=` are NumPy's."
     },
     r"required positional argument|unexpected keyword argument|positional arguments? but": {
-        lambda error: error.failure.kind == "exception" and bool(error.failure.line): (
+        lambda facts: facts.failure.kind == "exception" and facts.failure.line: (
             "What this line calls takes other arguments: compare them with its parameters, which of them have defaults, and "
             "`self` in a method of your own."
         ),
@@ -248,16 +297,29 @@ _ADVICE: Mapping[str, str | Mapping[str | Callable[[_Error], bool], str]] = {
 }
 
 
-def unknown_name(failure: Failure) -> str:
-    """The name that is not defined; '' where it is something else that failed."""
-    match = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
-    return match[1] if match else ""
+def slip(facts: Facts, proven: bool) -> str:
+    """A beginner's error that is proven, in a sentence; '' for none. proven: whether a mistake of the catalogue is."""
+    return _first(facts, PROVEN) or ("" if proven else _first(facts, UNNAMED))
 
 
-def ungraded_name(exercise: Exercise, case: Case, failure: Failure) -> str:
+def advice(facts: Facts) -> str:
+    """What the failure most often means; '' where that is not known."""
+    return _first(facts, GENERAL)
+
+
+def _first(facts: Facts, rules: Rules) -> str:
+    for question, answer in rules.items():
+        if fact := facts.says(question) if isinstance(question, str) else question(facts):
+            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
+                if more := facts.line_has(also) if isinstance(also, str) else also(facts):
+                    return sentence.format(fact, facts, more)
+    return ""
+
+
+def ungraded_name(facts: Facts, case: Case) -> str:
     """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
-    name = unknown_name(failure)
-    if not name or name not in _ungraded_names(exercise):
+    name = facts.unknown_name()
+    if not name or name not in _ungraded_names(facts.exercise):
         return ""
     near = get_close_matches(name, case.names, 1, 0.7)
     another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
@@ -272,49 +334,3 @@ def _ungraded_names(exercise: Exercise) -> frozenset[str]:
         if cell.role != "prose":
             names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
     return frozenset(names[True] - names[False])
-
-
-def raised_by(slip: Slip, failure: Failure) -> bool:
-    """Whether that `raise` raised it, and not what stands before it in its line, such as a condition that cannot be decided."""
-    in_line = slip.line.startswith("raise") or failure.message in slip.line
-    return in_line and failure.is_a(slip.name.rpartition(".")[2])
-
-
-def needs_whole(failure: Failure) -> bool:
-    """Whether a float was given where a length or an index is needed."""
-    return bool(_NEEDS_WHOLE.search(failure.message))
-
-
-def overwritten(failure: Failure) -> bool:
-    """Whether the backward pass missed what was changed in place."""
-    return _OVERWRITTEN in failure.message
-
-
-def another_meaning(failure: Failure, slips: Sequence[Slip]) -> str:
-    """That a name of Python's own in the line that raised is something else in this notebook; '' where none is."""
-    slip = next((slip for slip in slips if slip.kind == "rebound" and slip.line == failure.line), None)
-    if slip is None or failure.type not in ("TypeError", "ValueError", "AxisError", "IndexError"):
-        return ""
-    return (
-        f"`{slip.name}` is not Python's own here: `{slip.other}` has given it another meaning. Choose another name, or import one by "
-        "one what you need."
-    )
-
-
-def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
-    """What such a failure most often means; '' where that is not known. slips: what the source of the exercise shows."""
-    if failure.kind == "timeout":
-        return "Look for a loop or a recursion that never ends, or for work that grows with every call."
-    if failure.kind == "memory":
-        return "Look for an array that is far larger than the inputs, or a list that keeps growing."
-    if failure.kind not in ("exception", "call"):
-        return ""
-    if meaning := another_meaning(failure, slips):
-        return meaning
-    error = _Error(failure, slips)
-    for pattern, answer in _ADVICE.items():
-        if error.says(pattern):
-            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
-                if also(error) if callable(also) else error.line_has(also):
-                    return sentence
-    return ""
