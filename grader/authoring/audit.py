@@ -25,9 +25,9 @@ from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
 from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
+from grader.judging.compare import PROOF
 from grader.judging.evidence import arrays
 from grader.judging.judge import judge
-from grader.judging.outcomes import PROOF
 from grader.judging.wording import named_inputs
 from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError

@@ -1,7 +1,7 @@
 """Names the mistake behind a wrong answer: the one whose own output is the learner's output.
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
-reference does not. One mistake that fits every case goes first; then one that any exercise may hold (outcomes.py);
+reference does not. One mistake that fits every case goes first; then one that any exercise may hold (symptoms.py);
 then one that fits wherever there are results, since the words of an exception depend on how a thing is written; then
 two at once that fit every case; then one that fits every ordinary case, while large scores and the like may show a
 further slip. Where the learner's parameters are called otherwise than the exercise's, the cases that show it are left
@@ -17,9 +17,9 @@ from itertools import combinations, takewhile
 from grader.course.patches import Patch
 from grader.course.readings import IN_PART
 from grader.course.spec import Case
-from grader.judging import outcomes
-from grader.judging.compare import Compared, numbers, raises_as_asked
+from grader.judging.compare import PROOF, Compared, numbers, raises_as_asked
 from grader.judging.mistake_runs import Ids, Key, MistakeRuns, breaks_contract, same_failure
+from grader.judging.symptoms import outcome
 from grader.worker.observe import same_random_state
 from grader.worker.values import Observation, Part
 
@@ -43,7 +43,7 @@ class Diagnosis(MistakeRuns):
             if one.parts and all(part.role == "flag" and part.text for part in one.parts.values())
         }
         self._runs = 0
-        self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
+        self._proofs_needed = 1 if self.exercise.kind == "answer" else PROOF
         torch = self.exercise.kind == "class" or any(
             part.kind == "tensor"
             for one in (*self.inputs, *(each.parts for each in self.expected))
@@ -74,9 +74,9 @@ class Diagnosis(MistakeRuns):
         failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
         observed = self._to_explain(observed)
         failing = [i for i, one in observed.items() if one.wrong]
-        if len(failing) < outcomes.PROOF:
+        if len(failing) < PROOF:
             return None
-        order, needed = self._in_order(observed), max(outcomes.PROOF, MOST * len(failing))
+        order, needed = self._in_order(observed), max(PROOF, MOST * len(failing))
         first = self._telling([i for i in order if observed[i].wrong and not self.cases[i].costly])
 
         def count(key: Key) -> int:
@@ -110,9 +110,8 @@ class Diagnosis(MistakeRuns):
         singles = self._singles(observed, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, every)
-        if symptom:
-            return [(symptom,)]
+        if id := outcome(self.exercise, every.values()):
+            return [(id,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return (
             self._singles(observed, everywhere, ignore_exception_text=True)
