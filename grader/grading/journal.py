@@ -22,7 +22,7 @@ from grader.util.errors import InputError
 from grader.util.files import lock_file
 from grader.util.records import decoded, encoded
 
-FORMAT = 5
+FORMAT = 6
 SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 

@@ -21,38 +21,32 @@ SET_LATER = NOT_STORED  # when all reports are put together
 FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 
 
-class Cut(NamedTuple):
-    """Where a part of an array lies. shape: of the whole; at: index of the slice; first: row and column at which it begins.
-
-    largest: the largest finite magnitude of the whole.
-    """
-
-    shape: tuple[int, ...]
-    at: tuple[int, ...]
-    first: tuple[int, int]
-    largest: float
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers to be shown. role: 'input', 'expected', 'actual', 'difference' (actual − expected), or 'run' for one of two.
+    """What is shown of an array: at most 8 × 8 of its numbers. role: 'input', 'expected', 'actual', 'difference' (actual − expected), or
+    'run' for one of two.
 
-    name: of the input or the part, '' for the only thing that the exercise returns.
-    cut: of a large array, whose shown part alone is in `array` as rows and columns; None where it is whole.
-    mark: of what is compared with another of its role, the index of the largest difference; () for none.
+    name: of the input or the part, '' for the only thing that the exercise returns. dtype, shape: of the whole array.
+    cells: rows and columns; a vector is one row, a number one cell. index: leading indices of the slice that is shown.
+    first: row and column of the slice at which cells begin. mark: the cell with the largest difference, None where there is none to mark.
+    largest: the largest finite magnitude of the whole array.
     """
 
     name: str
-    array: np.ndarray
     role: str
-    dtype: str = ""
-    cut: Cut | None = None
-    mark: tuple[int, ...] = ()
+    cells: np.ndarray
+    dtype: str
+    shape: tuple[int, ...]
+    index: tuple[int, ...] = ()
+    first: tuple[int, int] = (0, 0)
+    mark: tuple[int, int] | None = None
+    largest: float = 0.0
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the whole array."""
-        return self.array.shape if self.cut is None else self.cut.shape
+    def total(self) -> tuple[int, int]:
+        """Rows and columns of the whole slice."""
+        rows, columns = (1, 1, *self.shape)[-2:]
+        return rows, columns
 
 
 class Line(NamedTuple):
