@@ -12,7 +12,7 @@ from hashlib import sha256
 from grader.course.course import Course
 from grader.grading.class_folder import ClassEntry, lesson_of, pack
 from grader.grading.lateness import CollectedWork
-from grader.judging.verdict import SubmissionReport
+from grader.reports.report import SubmissionReport
 from grader.util.names import printable
 from grader.util.words import join_names
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from grader.grading import scheme
-from grader.judging.verdict import SubmissionReport
+from grader.reports.report import SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import lock_file
 from grader.util.records import decoded, encoded

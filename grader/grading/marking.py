@@ -26,10 +26,10 @@ from grader.course.course import COURSE_ENV, Course
 from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
 from grader.grading.scheme import MarkingScheme
-from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
+from grader.reports.report import HandMark, Report
 from grader.room.handlers import JsonHandler
 from grader.room.rate_limits import RateLimits
 from grader.room.server import MAX_BODY, bind

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.judging.verdict import LessonReport, Report, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import text
 from grader.reports.class_summary import plain
+from grader.reports.report import LessonReport, Report
 from grader.reports.report_json import document
 
 

@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
 from grader.judging import wording
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import Table, Verdict
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.reports.tables import by_content, caption, written
 from grader.util.names import IGNORED
 from grader.util.words import join_names

@@ -11,8 +11,9 @@ import pytest
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
 from grader.judging.evidence import Whole, shown
-from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Line, Verdict
 from grader.reports import report_json
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.util.errors import InputError
 
 SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_mixing"]}

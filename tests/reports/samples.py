@@ -16,7 +16,8 @@ from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.evidence import Whole, shown
 from grader.judging.judge import judge
-from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import Line, Table, Verdict
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.sandbox.process import WorkerLost
 from tests.conftest import MIXING, working_in
 from tests.live import Live, from_cells

@@ -13,8 +13,8 @@ import pytest
 
 from grader.course.course import open_course
 from grader.course.spec import MistakeText
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import class_page, heatmap, html, junit, markdown, report_json, terminal, text
+from grader.reports.report import Report, SubmissionReport
 from tests.reports import samples
 from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
 
