@@ -1,6 +1,6 @@
 """Compares what was observed with what was expected: type, then shape, then dtype, then numbers.
 
-What is wrong is data: judging/wording.py alone makes sentences of it.
+What is wrong is data: judging/wording.py makes sentences of it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def raises_as_asked(case: Case, actual: Observation) -> bool:
 
 def same_numbers(expected: Part, actual: Part) -> bool:
     """Whether two parts hold the same numbers, whatever holds them; looser than any exercise's own tolerance."""
-    one, other = numbers(expected), numbers(actual)
+    one, other = as_array(expected), as_array(actual)
     if one.array is None or other.array is None:
         return False
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
@@ -118,7 +118,7 @@ class Compared:
     def _difference(self, name: str, expected: Part, actual: Part) -> Finding | None:
         exercise, role, of = self.exercise, expected.role, expected.of
         if exercise.result_type in ("answer", "number"):
-            expected, actual = numbers(expected), numbers(actual)
+            expected, actual = as_array(expected), as_array(actual)
 
         def finding(kind: str, **data: Any) -> Finding:
             return Finding(kind, name, role, of, expected, actual, **data)
@@ -163,7 +163,7 @@ class Compared:
     def _pairs(self) -> list[Pair]:
         pairs = []
         for name in self.right if self.theirs else ():
-            part, right, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
+            part, right, theirs = self.right[name], as_array(self.right[name]).array, as_array(self.theirs[name])
             if right is not None and (theirs.kind == "none" or theirs.array is not None):
                 array = np.full(right.shape, np.nan) if theirs.array is None else theirs.array  # no gradient arrives
                 pairs.append(Pair(self, name, part, right, array))
@@ -227,7 +227,7 @@ def _plain_difference(expected: Part, actual: Part) -> str:
     return "text" if expected.kind in ("text", "other") and actual.text != expected.text else ""
 
 
-def numbers(part: Part) -> Part:
+def as_array(part: Part) -> Part:
     """A list or tuple of numbers as one array, for answers; anything else unchanged."""
     arrays = [item.array for item in part.items if item.array is not None and item.shape == () and item.kind != "bool"]
     if part.kind != "sequence" or len(arrays) < len(part.items):
@@ -299,7 +299,7 @@ def largest_difference(compared: Iterable[Compared]) -> float:
     expected, actual = [np.zeros(1)], [np.zeros(1)]
     for one in compared:
         for name, part in one.right.items() if one.case.raises is None else ():
-            right, theirs = part.array, numbers(one.theirs[name]).array
+            right, theirs = part.array, as_array(one.theirs[name]).array
             if right is not None and theirs is not None and right.shape == theirs.shape and not has_kind(part, "b"):
                 expected.append(right.ravel())
                 actual.append(theirs.ravel())

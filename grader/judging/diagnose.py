@@ -17,7 +17,7 @@ from itertools import combinations, takewhile
 from grader.course.patches import Patch
 from grader.course.readings import IN_PART
 from grader.course.spec import Case
-from grader.judging.compare import PROOF, Compared, numbers, raises_as_asked
+from grader.judging.compare import PROOF, Compared, as_array, raises_as_asked
 from grader.judging.mistake_runs import Ids, Key, MistakeRuns, breaks_contract, same_failure
 from grader.judging.symptoms import outcome
 from grader.worker.observe import same_random_state
@@ -263,7 +263,7 @@ class Diagnosis(MistakeRuns):
         for right, mine, theirs in self._parts(i, alone, actual).values():
             if self.same_part(i, right, theirs) and not self.same_part(i, right, mine):
                 return False
-            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
+            if as_array(mine).shape not in (as_array(right).shape, as_array(theirs).shape):
                 return False
         return True
 

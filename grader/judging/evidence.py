@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.course.spec import Case
-from grader.judging.compare import Compared, gaps, numbers, same_numbers
+from grader.judging.compare import Compared, as_array, gaps, same_numbers
 from grader.judging.verdict import Table
 from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
@@ -76,7 +76,7 @@ def _arrays_of(one: Compared, name: str) -> list[Whole]:
     if name not in expected:
         differing = (key for key in expected if key in actual and not same_numbers(expected[key], actual[key]))
         name = next(differing, next(iter(expected)))
-    right, theirs = expected[name], numbers(actual[name]) if name in actual else None
+    right, theirs = expected[name], as_array(actual[name]) if name in actual else None
     if right.kind == "bool":
         return []  # a claim is told in words
     arrays = [part for whole in _inputs(one.case) for part in _slices(whole, right.shape or ())]
@@ -110,7 +110,7 @@ def runs(before: Compared, after: Compared, name: str) -> tuple[Table, ...]:
     ]
     pairs = [whole for key, here, there in changed for whole in _pair(key, here, there, "input")]
     one, other = (
-        numbers(parts[name]).array if name in parts else None for parts in (before.actual.parts, after.actual.parts)
+        as_array(parts[name]).array if name in parts else None for parts in (before.actual.parts, after.actual.parts)
     )
     if one is not None and other is not None:
         unchanged = [

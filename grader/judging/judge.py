@@ -1,4 +1,7 @@
-"""Judges one candidate of one exercise: the only place where a verdict is made.
+"""Judges one candidate of one exercise.
+
+Of what could not come so far others make verdicts: grading/grade.py where the run's time is over or the grader itself failed,
+notebook/verdicts.py where a cell is stale or the check was interrupted.
 
 Cases are judged in their order, ordinary inputs before extremes, and the first in which anything is wrong is the headline.
 Within one, the order is fixed: runs, type, shape and dtype, finite, properties, values. Whether it was attempted and is

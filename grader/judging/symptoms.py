@@ -15,7 +15,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import PROOF, Compared, Pair, has_kind, numbers
+from grader.judging.compare import PROOF, Compared, Pair, as_array, has_kind
 from grader.judging.where_right import RESULTS, Array, Symptom, right_experiments, right_parts, right_places, sizes_of
 from grader.worker.values import leaves
 
@@ -235,7 +235,7 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
         )
         if len(right) != 1 or right[0].array is None or len(actual) != 1 or actual[0].kind != "sequence":
             return None
-        items = [numbers(item).array for item in actual[0].items]
+        items = [as_array(item).array for item in actual[0].items]
         common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None

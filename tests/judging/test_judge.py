@@ -287,10 +287,10 @@ def test_a_property_draws_the_part_that_it_read():
         return None if np.allclose(parts["weights"].sum(axis=1), 1) else "row 0 does not."
 
     parts = {"output": describe(np.zeros((2, 2))), "weights": describe(np.full((2, 3), 0.5))}
-    reading = evidence.TrackedArrays({name: part.array for name, part in parts.items()})
-    assert reads_weights(None, reading) and reading.last == "weights"
+    arrays = evidence.TrackedArrays({name: part.array for name, part in parts.items()})
+    assert reads_weights(None, arrays) and arrays.last == "weights"
     other = {**parts, "weights": describe(np.full((2, 3), 0.25))}
-    shown = evidence.tables(compared(Case("c", "c"), parts, other), reading.last)
+    shown = evidence.tables(compared(Case("c", "c"), parts, other), arrays.last)
     assert {table.name for table in shown} == {"weights"}
 
 
