@@ -118,7 +118,7 @@ class _Judgement:
             self.baseline = baseline_of(self.exercise, self.seed)
             self.cases = self.baseline.cases
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
+            self.compared[i] = self.baseline.runs.compare(i, observation)
             failure = self.compared[i].actual.failure
             if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
                 break
