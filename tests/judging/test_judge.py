@@ -188,8 +188,8 @@ class Came(Live):
 
 
 def test_what_was_shown_before_is_judged_once(monkeypatch):
-    judged, kept = [], _Judgement._judge_observations
-    monkeypatch.setattr(_Judgement, "_judge_observations", lambda self: judged.append(self) or kept(self))
+    judged, kept = [], _Judgement.verdict
+    monkeypatch.setattr(_Judgement, "verdict", lambda self: judged.append(self) or kept(self))
 
     def on(obj, kind=Came, seed=1):
         return judge(EXERCISE, kind("shares", obj), seed)
