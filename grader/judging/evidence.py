@@ -27,7 +27,7 @@ WRITTEN = 5e-5  # of a number: what its four digits show
 
 
 class Whole(NamedTuple):
-    """An array of which a part is to be shown, see Table. mark: the index of a difference of its own; () for none."""
+    """An array of which a Table shows a part. mark: the index of a difference of its own; () for none."""
 
     name: str
     array: np.ndarray

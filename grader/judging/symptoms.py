@@ -113,6 +113,10 @@ def _at_both_ends(*changes: Callable[..., Array]) -> list[Change]:
     return _along(*(partial(change, end=end) for change in changes for end in ENDS))
 
 
+def _rounded(right: Array, digits: int) -> Array:
+    return right.round(digits)
+
+
 def _exchange(right: Array, axes: tuple[int, int]) -> Array:
     return right.swapaxes(*axes) if right.ndim > max(1, *axes) else right
 
@@ -145,7 +149,7 @@ def _shifted(right: Array, axis: int, end: int) -> Array:
 
 # Of each id the ways in which it shows, of which one explains all results; the plainest id first.
 CHANGES: dict[str, list[Change]] = {
-    "RS1": [partial(np.round, decimals=digits) for digits in range(7)],
+    "RS1": [partial(_rounded, digits=digits) for digits in range(7)],
     "RS2": _at_both_ends(_one_for_all),
     "RS3": [np.negative],
     "RS4": _at_both_ends(_left_out, _alone),

@@ -12,6 +12,7 @@ from grader.judging import symptoms
 from grader.judging.baseline import baseline_of
 from grader.judging.compare import Compared
 from grader.judging.judge import judge
+from grader.worker.values import Observation, Part
 from tests.live import from_cells
 from tests.mixing_course import COURSE
 
@@ -100,6 +101,44 @@ def test_three_results_prove_one_and_two_do_not():
         return symptoms.outcome(exercise, negated)
 
     assert (negative(2), negative(3)) == ("", "RS3")
+
+
+def claiming(one, *claims):
+    """An observation with claims beside its result: each the id that it proves, and whether it holds."""
+    parts = {f"claim {id}": Part("bool", np.array(holds), "bool", role="flag", text=id) for id, holds in claims}
+    return replace(one, parts={**one.parts, **parts})
+
+
+@pytest.mark.parametrize(
+    ("broken", "id"), [(["AB1"], "AB1"), ([], ""), (["AB1", "AB2"], ""), ([""], ""), (["AB1", ""], "")]
+)
+def test_one_claim_that_does_not_hold_proves_its_mistake_where_all_else_is_right(broken, id):
+    exercise, work, ids = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED), ("AB1", "AB2", "")
+
+    def named(change=lambda a: a):
+        pairs = zip(work.cases, work.expected, strict=True)
+        shown = (
+            (case, claiming(one, *((id, True) for id in ids)), claiming(one, *((id, id not in broken) for id in ids)))
+            for case, one in pairs
+        )
+        return symptoms.outcome(
+            exercise, [Compared(exercise, case, right, changed(theirs, change)) for case, right, theirs in shown]
+        )
+
+    assert named() == id
+    assert named(lambda a: -a) == ("" if broken else "RS3"), "another mistake beside it explains not all"
+
+
+def test_of_true_and_false_nothing_is_called_cut():
+    exercise, work = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED)
+
+    def compare(case, one):
+        right = np.array(np.indices(one.parts["result"].shape).sum(0) % 2, bool)
+        parts = [Part("ndarray", array, array.dtype.name) for array in (right, np.zeros(right.shape, int))]
+        return Compared(exercise, case, *(Observation({"result": replace(part, role="returned")}) for part in parts))
+
+    shown = [compare(*pair) for pair in zip(work.cases, work.expected, strict=True)]
+    assert symptoms.outcome(exercise, shown) != "RS17"
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
