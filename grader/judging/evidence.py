@@ -198,39 +198,24 @@ def _tables(whole: Whole, at: tuple[int, ...] | None, shape: tuple[int, ...] | N
     array, role = whole.array, whole.role
     at, shape = (whole.mark, array.shape) if whole.mark else (at, shape)
     mark = at if whole.mark or role in ("actual", "difference") else None
+    dtype = whole.dtype or array.dtype.name
+    largest = float(np.abs(array[np.isfinite(array)].astype(np.float64)).max(initial=0.0))
+
+    def table(matrix: np.ndarray, index: tuple[int, ...] = (), spot: tuple[int, ...] | None = None) -> Table:
+        """Of a slice, or of no entries, the part around a spot, or its beginning."""
+        matrix = np.atleast_2d(matrix)
+        row, column = map(_start, matrix.shape, (0, 0, *(spot or ()))[-2:])
+        below, beside = (0, 0, *(mark or ()))[-2:]
+        cell = (below - row, beside - column) if mark and mark[: len(index)] == index else None
+        cells = matrix[row : row + SIDE, column : column + SIDE].copy()
+        return Table(whole.name, role, cells, dtype, array.shape, index, (row, column), cell, largest)
+
     if array.size == 0:
-        return [_table(whole, np.zeros((0, 0)))]
+        return [table(np.zeros((0, 0)))]
     if role != "input" and _is_tiny(array.shape):
-        return [_table(whole, array[index], index, None, mark) for index in np.ndindex(array.shape[:-2])]
+        return [table(array[index], index) for index in np.ndindex(array.shape[:-2])]
     index = _slice_at(array.shape, at, shape)
-    return [_table(whole, array[index], index, at if whole.mark or role != "input" else None, mark)]
-
-
-def _table(
-    whole: Whole,
-    matrix: np.ndarray,
-    index: tuple[int, ...] = (),
-    spot: tuple[int, ...] | None = None,
-    mark: tuple[int, ...] | None = None,
-) -> Table:
-    """Of a slice, or of no entries, the part around a spot, or its beginning."""
-    matrix = np.atleast_2d(matrix)
-    row, column = map(_start, matrix.shape, (0, 0, *(spot or ()))[-2:])
-    cell = None
-    if mark and mark[: len(index)] == index:
-        below, beside = (0, *mark)[-2:]
-        cell = below - row, beside - column
-    return Table(
-        whole.name,
-        whole.role,
-        matrix[row : row + SIDE, column : column + SIDE].copy(),
-        whole.dtype or whole.array.dtype.name,
-        whole.array.shape,
-        index,
-        (row, column),
-        cell,
-        float(np.abs(whole.array[np.isfinite(whole.array)].astype(np.float64)).max(initial=0.0)),
-    )
+    return [table(array[index], index, at if whole.mark or role != "input" else None)]
 
 
 def _is_tiny(shape: tuple[int, ...]) -> bool:
