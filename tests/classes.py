@@ -12,7 +12,8 @@ from grader.grading import batch
 from grader.grading.class_folder import pack
 from grader.grading.grade import could_not_grade
 from grader.grading.journal import JournalEntry, to_line
-from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
+from grader.reports.report import LessonReport, SubmissionReport
 
 
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:

@@ -12,8 +12,9 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.class_folder import entries, same_name_warnings
-from grader.judging.verdict import Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import canvas, class_page, markdown, moodle, text
+from grader.reports.report import Report, SubmissionReport
 from grader.util.names import fold_name, labels, learner_name, printable, same_name_groups
 from tests.reports.samples import lesson
 

@@ -26,9 +26,9 @@ from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
 from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.candidate import LiveObject
+from grader.judging.compare import PROOF
 from grader.judging.evidence import arrays
 from grader.judging.judge import judge
-from grader.judging.outcomes import PROOF
 from grader.judging.wording import named_inputs
 from grader.util.errors import AuthorError
 from grader.util.libraries import explain_error, require
@@ -129,7 +129,7 @@ def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
         if verdict.passed:
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
-            proofs = baseline_of(exercise, SEED).diagnosis.proofs(number)
+            proofs = baseline_of(exercise, SEED).runs.proofs(number)
             few = f" Only {pluralize(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
             others = f" Named: {', '.join(verdict.mistakes)}." if verdict.mistakes else ""
             problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
@@ -144,13 +144,13 @@ def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
 
 
 def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:
-    """(place in the list, mistake, what it shows on every case) of each; the diagnosis keeps it, and runs none of them again."""
+    """(place in the list, mistake, what it shows on every case) of each; it is kept for the diagnosis, which runs none of them again."""
     baseline = baseline_of(exercise, SEED)
     # Whether a mistake runs something forbidden, one case tells. Operations are counted, and sizes looked at, in some case or in each.
     counted = {
         i for i, case in enumerate(baseline.cases) if exercise.requires or {"table", "tiles"} & case.options.keys()
     }
-    pairs = enumerate(zip(baseline.cases, baseline.diagnosis.cases, strict=True))
+    pairs = enumerate(zip(baseline.cases, baseline.runs.cases, strict=True))
     cases = [watched if i == 0 or i in counted else plain for i, (watched, plain) in pairs]
     observed: list[tuple[int, Mistake, Sequence[Observation]]] = []
     for number, mistake in enumerate(exercise.mistakes):
@@ -160,7 +160,7 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
             continue  # among what _patches says
         with same_random_state():
             observations = tuple(observe(wrong, case, trusted=True) for case in cases)
-        baseline.diagnosis.keep(number, observations)
+        baseline.runs.keep(number, observations)
         observed.append((number, mistake, observations))
     return observed
 

@@ -1,4 +1,4 @@
-"""What is said of mistakes that any exercise of any course may hold, told by what became of a right result (judging/outcomes.py)."""
+"""What is said of mistakes that any exercise of any course may hold, told by what became of a right result (judging/symptoms.py)."""
 
 from grader.course.spec import MistakeText
 

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpack
 from grader.grading.grade import ENVIRONMENT, Settings, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
-from grader.judging.verdict import Report, SubmissionReport
+from grader.reports.report import Report, SubmissionReport
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Program, ending_of
 from grader.sandbox.sandbox import Sandbox

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from grader.grading.class_folder import InventoryEntry
 from grader.grading.lateness import CollectedWork
-from grader.judging.verdict import SubmissionReport
+from grader.reports.report import SubmissionReport
 from grader.util.names import printable
 from grader.util.words import join_names
 

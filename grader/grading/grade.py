@@ -16,7 +16,8 @@ from grader.course import references
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.judging.judge import blame_callee, judge
-from grader.judging.verdict import FAILING, LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import FAILING, Verdict
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox

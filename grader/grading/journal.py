@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 
 from grader.grading import scheme
 from grader.grading.scheme import RunSettings
-from grader.judging.verdict import SubmissionReport
+from grader.reports.report import SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import lock_file
 from grader.util.records import decoded, encoded
 
-FORMAT = 5
+FORMAT = 6
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 
 

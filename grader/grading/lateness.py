@@ -13,8 +13,8 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.grading.class_folder import ClassEntry
 from grader.grading.scheme import MarkingScheme
-from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet
+from grader.reports.report import SubmissionReport, hundredths
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable

@@ -24,10 +24,10 @@ from tornado.web import Application
 from grader.course.course import COURSE_ENV, Course
 from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
+from grader.reports.report import HandMark, Report
 from grader.util.errors import InputError
 from grader.util.web import MAX_BODY, JsonHandler, bind
 

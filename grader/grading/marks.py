@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.judging.verdict import HandMark, LessonReport, Report, hundredths
+from grader.reports.report import HandMark, LessonReport, Report, hundredths
 from grader.submission import table
 from grader.util.errors import InputError
 from grader.util.files import free_backup_path, lock_file, write_atomically

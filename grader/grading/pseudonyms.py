@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.submission import table
 from grader.util.errors import InputError
 from grader.util.files import write_atomically

@@ -1,1 +1,1 @@
-"""Makes every verdict: cases tried, numbers compared, mistakes named, sentences worded."""
+"""Makes the verdict on a candidate: cases tried, numbers compared, mistakes named, sentences worded."""

@@ -14,6 +14,7 @@ from grader.course import references
 from grader.course.readings import UNNAMED, inputs, with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging.diagnose import Diagnosis
+from grader.judging.mistake_runs import MistakeRuns
 from grader.judging.verdict import Verdict
 from grader.util.errors import AuthorError, LintError, author_slip
 from grader.worker import probes
@@ -33,6 +34,7 @@ class Baseline:
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
+    runs: MistakeRuns
     diagnosis: Diagnosis
     verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
 
@@ -76,7 +78,8 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
                 case,
                 "nothing compares a tuple; `result_names` tells what is in it, or the probe marks one with `mark_result`.",
             )
-    return Baseline(tuple(cases), expected, Diagnosis(exercise, unwatched, expected, before))
+    runs = MistakeRuns(exercise, unwatched, expected, before)
+    return Baseline(tuple(cases), expected, runs, Diagnosis(runs))
 
 
 def _reference_shows(exercise: Exercise, reference: Any, case: Case, given: Mapping[str, Part]) -> Observation:

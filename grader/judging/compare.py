@@ -1,11 +1,11 @@
 """Compares what was observed with what was expected: type, then shape, then dtype, then numbers.
 
-What is wrong is data: judging/wording.py alone makes sentences of it.
+What is wrong is data: judging/wording.py makes sentences of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,6 +37,7 @@ STAGES = {
 }
 ORDER = ("type", "shape", "dtype", "finite", "values")
 NO_PART = Part("none")
+PROOF = 3  # cases, or results: as many show a mistake that is named
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ def raises_as_asked(case: Case, actual: Observation) -> bool:
 
 def same_numbers(expected: Part, actual: Part) -> bool:
     """Whether two parts hold the same numbers, whatever holds them; looser than any exercise's own tolerance."""
-    one, other = numbers(expected), numbers(actual)
+    one, other = as_array(expected), as_array(actual)
     if one.array is None or other.array is None:
         return False
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
@@ -117,7 +118,7 @@ class Compared:
     def _difference(self, name: str, expected: Part, actual: Part) -> Finding | None:
         exercise, role, of = self.exercise, expected.role, expected.of
         if exercise.result_type in ("answer", "number"):
-            expected, actual = numbers(expected), numbers(actual)
+            expected, actual = as_array(expected), as_array(actual)
 
         def finding(kind: str, **data: Any) -> Finding:
             return Finding(kind, name, role, of, expected, actual, **data)
@@ -154,15 +155,19 @@ class Compared:
         whole = self.actual.failure is None and self.actual.parts.keys() >= self.right.keys()
         return self.actual.parts if whole else {}
 
-    def pairs(self, roles: Sequence[str] = ("returned",)) -> Iterator[tuple[str, Part, np.ndarray, np.ndarray]]:
-        """The name, the part and the arrays of both sides."""
+    def pairs(self, roles: Sequence[str] = ("returned",)) -> list[Pair]:
+        """Of the parts of these roles that hold numbers both sides."""
+        return [pair for pair in self._pairs if pair.part.role in roles]
+
+    @cached_property
+    def _pairs(self) -> list[Pair]:
+        pairs = []
         for name in self.right if self.theirs else ():
-            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
-            if part.role in roles and one is not None:
-                if theirs.kind == "none":  # no gradient arrives
-                    yield name, part, one, np.full(one.shape, np.nan)
-                elif theirs.array is not None:
-                    yield name, part, one, theirs.array
+            part, right, theirs = self.right[name], as_array(self.right[name]).array, as_array(self.theirs[name])
+            if right is not None and (theirs.kind == "none" or theirs.array is not None):
+                array = np.full(right.shape, np.nan) if theirs.array is None else theirs.array  # no gradient arrives
+                pairs.append(Pair(self, name, part, right, array))
+        return pairs
 
     def tolerance(self, part: Part) -> tuple[float, float]:
         """Relative and absolute."""
@@ -177,7 +182,27 @@ class Compared:
         return np.isclose(other.astype(np.float64), one.astype(np.float64), *self.tolerance(part), equal_nan=True)
 
     def same(self, part: Part, one: np.ndarray, other: np.ndarray) -> bool:
-        return one.shape == other.shape and bool(self.agree(part, one, other).all())
+        """Whether two arrays are equal within the part's tolerance, their shapes, too."""
+        return close(one, other, *self.tolerance(part))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The numbers of one part of a case. part: the reference's."""
+
+    one: Compared
+    name: str
+    part: Part
+    right: np.ndarray
+    theirs: np.ndarray
+
+    @cached_property
+    def differs(self) -> bool:
+        return not self.is_theirs(self.right)
+
+    def is_theirs(self, array: np.ndarray) -> bool:
+        """Whether the candidate's numbers are these, within the part's tolerance."""
+        return self.one.same(self.part, array, self.theirs)
 
 
 def gradient_scale(expected: Mapping[str, Part]) -> float:
@@ -202,7 +227,7 @@ def _plain_difference(expected: Part, actual: Part) -> str:
     return "text" if expected.kind in ("text", "other") and actual.text != expected.text else ""
 
 
-def numbers(part: Part) -> Part:
+def as_array(part: Part) -> Part:
     """A list or tuple of numbers as one array, for answers; anything else unchanged."""
     arrays = [item.array for item in part.items if item.array is not None and item.shape == () and item.kind != "bool"]
     if part.kind != "sequence" or len(arrays) < len(part.items):
@@ -274,7 +299,7 @@ def largest_difference(compared: Iterable[Compared]) -> float:
     expected, actual = [np.zeros(1)], [np.zeros(1)]
     for one in compared:
         for name, part in one.right.items() if one.case.raises is None else ():
-            right, theirs = part.array, numbers(one.theirs[name]).array
+            right, theirs = part.array, as_array(one.theirs[name]).array
             if right is not None and theirs is not None and right.shape == theirs.shape and not has_kind(part, "b"):
                 expected.append(right.ravel())
                 actual.append(theirs.ravel())

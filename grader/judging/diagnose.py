@@ -1,7 +1,7 @@
 """Names the mistake behind a wrong answer: the one whose own output is the learner's output.
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
-reference does not. One mistake that fits every case goes first; then one that any exercise may hold (outcomes.py);
+reference does not. One mistake that fits every case goes first; then one that any exercise may hold (symptoms.py);
 then one that fits wherever there are results, since the words of an exception depend on how a thing is written; then
 two at once that fit every case; then one that fits every ordinary case, while large scores and the like may show a
 further slip. Where the learner's parameters are called otherwise than the exercise's, the cases that show it are left
@@ -17,9 +17,9 @@ from itertools import combinations, takewhile
 from grader.course.patches import Patch
 from grader.course.readings import IN_PART
 from grader.course.spec import Case
-from grader.judging import outcomes
-from grader.judging.compare import Compared, numbers, raises_as_asked
+from grader.judging.compare import PROOF, Compared, as_array, raises_as_asked
 from grader.judging.mistake_runs import Ids, Key, MistakeRuns, breaks_contract, same_failure
+from grader.judging.symptoms import outcome
 from grader.worker.observe import same_random_state
 from grader.worker.values import Observation, Part
 
@@ -31,22 +31,22 @@ UNASKED = Part("unasked")  # the reference's side of what it does not return, eq
 Observed = Mapping[int, Compared]  # by the case's position; cases may be missing
 
 
-class Diagnosis(MistakeRuns):
-    """Tells which of an exercise's mistakes show what a learner's object showed."""
+class Diagnosis:
+    """Tells which of an exercise's mistakes show what a learner's object showed. runs: what each of these shows."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(self, runs: MistakeRuns) -> None:
+        self.runs, self.exercise, self.cases = runs, runs.exercise, runs.cases
         # Cases of claims alone that each prove a mistake by themselves, and no other.
         self._self_proving = {
             i
-            for i, one in enumerate(self.expected)
+            for i, one in enumerate(self.runs.expected)
             if one.parts and all(part.role == "flag" and part.text for part in one.parts.values())
         }
-        self._runs = 0
-        self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
+        self._run_count = 0
+        self._proofs_needed = 1 if self.exercise.kind == "answer" else PROOF
         torch = self.exercise.kind == "class" or any(
             part.kind == "tensor"
-            for one in (*self.inputs, *(each.parts for each in self.expected))
+            for one in (*self.runs.inputs, *(each.parts for each in self.runs.expected))
             for part in one.values()
         )
         own = self.exercise.pair_runs
@@ -57,7 +57,7 @@ class Diagnosis(MistakeRuns):
             SMALL
             + sum(part.array.size for part in one.values() if part.array is not None)
             + sum(array.size for array in case.options.get("state", {}).values())
-            for case, one in zip(self.cases, self.inputs, strict=True)
+            for case, one in zip(self.cases, self.runs.inputs, strict=True)
         ]
 
     def mistakes(self, observed: Observed) -> list[Ids]:
@@ -74,9 +74,9 @@ class Diagnosis(MistakeRuns):
         failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
         observed = self._to_explain(observed)
         failing = [i for i, one in observed.items() if one.wrong]
-        if len(failing) < outcomes.PROOF:
+        if len(failing) < PROOF:
             return None
-        order, needed = self._in_order(observed), max(outcomes.PROOF, MOST * len(failing))
+        order, needed = self._in_order(observed), max(PROOF, MOST * len(failing))
         first = self._telling([i for i in order if observed[i].wrong and not self.cases[i].costly])
 
         def count(key: Key) -> int:
@@ -84,16 +84,16 @@ class Diagnosis(MistakeRuns):
             same = len(failing)
             for i in order:
                 if observed[i].wrong:
-                    same -= not self.proves(key, i, observed[i].actual)
-                if same < needed or (self.show(key, i).wrong and not observed[i].wrong):
+                    same -= not self.runs.proves(key, i, observed[i].actual)
+                if same < needed or (self.runs.show(key, i).wrong and not observed[i].wrong):
                     return 0
             return same
 
         shown: dict[Ids, int] = {}
         with same_random_state(one_thread=True):
             for key in ((number,) for number in range(len(self.exercise.mistakes))):
-                if any(self.proves(key, i, observed[i].actual) for i in first) and (same := count(key)):
-                    shown[self.ids(key)] = max(shown.get(self.ids(key), 0), same)
+                if any(self.runs.proves(key, i, observed[i].actual) for i in first) and (same := count(key)):
+                    shown[self.runs.ids(key)] = max(shown.get(self.runs.ids(key), 0), same)
         most = max(shown.values(), default=0)
         likest = [ids for ids, count in shown.items() if count == most]
         return (likest[0], most, len(failing)) if len(likest) == 1 else None
@@ -110,9 +110,8 @@ class Diagnosis(MistakeRuns):
         singles = self._singles(observed, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, every)
-        if symptom:
-            return [(symptom,)]
+        if id := outcome(self.exercise, every.values()):
+            return [(id,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return (
             self._singles(observed, everywhere, ignore_exception_text=True)
@@ -138,7 +137,7 @@ class Diagnosis(MistakeRuns):
         if not self._is_enough(observed, at):
             return []
         every = ((number,) for number in range(len(self.exercise.mistakes)))
-        return list(dict.fromkeys(map(self.ids, self._fitting(every, observed, at, ignore_exception_text))))
+        return list(dict.fromkeys(map(self.runs.ids, self._fitting(every, observed, at, ignore_exception_text))))
 
     def _fitting(
         self, keys: Iterable[Key], observed: Observed, at: Sequence[int], ignore_exception_text: bool = False
@@ -149,7 +148,7 @@ class Diagnosis(MistakeRuns):
         for key in keys:
             likeliest = sorted(cheap, key=lambda i: -ended[i] / tried[i] / self._sizes[i])
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
-            kept = {i for i in at if len(key) == 1 and (key, i) in self.shown}
+            kept = {i for i in at if len(key) == 1 and (key, i) in self.runs.shown}
             order = sorted([*likeliest, *at[len(cheap) :]], key=kept.__contains__, reverse=True)
             end = self._end(key, observed, order, ignore_exception_text)
             if end is None:
@@ -164,15 +163,15 @@ class Diagnosis(MistakeRuns):
         if not cheap or not self._pair_runs or not self._is_enough(observed, at):
             return []
         fitting: list[Ids] = []
-        enough = self._runs + self._pair_runs
+        enough = self._run_count + self._pair_runs
 
         def may_be(key: Key) -> bool:
-            return len(set(ids := self.ids(key))) == 2 and ids not in fitting and self.object(key) is not None
+            return len(set(ids := self.runs.ids(key))) == 2 and ids not in fitting and self.runs.object(key) is not None
 
         candidates = self._candidate_pairs({i: observed[i].actual for i in self._telling(cheap)})
-        likely = filter(may_be, takewhile(lambda _: self._runs < enough, candidates))
+        likely = filter(may_be, takewhile(lambda _: self._run_count < enough, candidates))
         for key in self._fitting(likely, observed, at):
-            fitting.append(self.ids(key))
+            fitting.append(self.runs.ids(key))
             if len(fitting) == 2:
                 break
         return fitting
@@ -190,9 +189,9 @@ class Diagnosis(MistakeRuns):
         """
         proofs, differently_worded = 0, 0
         for i in at:
-            self._runs += 1  # also where what it showed is kept from before
-            mistake, actual = self.show(key, i), observed[i].actual
-            if self.same(i, mistake.actual, actual):
+            self._run_count += 1  # also where what it showed is kept from before
+            mistake, actual = self.runs.show(key, i), observed[i].actual
+            if self.runs.same(i, mistake.actual, actual):
                 proofs += mistake.wrong
             elif ignore_exception_text and _both_fail(self.cases[i], mistake.actual, actual):
                 differently_worded += 1
@@ -221,7 +220,7 @@ class Diagnosis(MistakeRuns):
         shows = {
             n: {(i, what) for i, actual in failing.items() for what in self._explained(n, i, actual)} for n in members
         }
-        changes = {n for n in members if any(self.show((n,), i).wrong for i in failing)}
+        changes = {n for n in members if any(self.runs.show((n,), i).wrong for i in failing)}
         pairs = [
             pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
         ]
@@ -231,46 +230,46 @@ class Diagnosis(MistakeRuns):
         """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
         fail a claim that holds for either, nor return something else than numbers where both return numbers."""
         if breaks_contract(actual):
-            return [{n for n in members if breaks_contract(self.show((n,), i).actual)}]
-        pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
+            return [{n for n in members if breaks_contract(self.runs.show((n,), i).actual)}]
+        pairs = {name: (right, actual.parts.get(name)) for name, right in self.runs.expected[i].parts.items()}
         plain = [
             name
             for name, (right, theirs) in pairs.items()
             if theirs is not None
             and (right.role == "flag" or (theirs.kind == "none" and right.array is not None))
-            and not self.same_part(i, right, theirs)
+            and not self.runs.same_part(i, right, theirs)
         ]
         explained = {n: self._explained(n, i, actual) for n in members} if plain else {}
         return [{n for n in members if name in explained[n]} for name in plain]
 
     def _explained(self, number: int, i: int, actual: Observation) -> set[str]:
         """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
-        alone = self.show((number,), i).actual
+        alone = self.runs.show((number,), i).actual
         if alone.failure or actual.failure:
             return {""} if same_failure(alone, actual) else set()
         return {
             name
             for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
-            if self.same_part(i, mine, theirs) and not self.same_part(i, right, theirs)
+            if self.runs.same_part(i, mine, theirs) and not self.runs.same_part(i, right, theirs)
         }
 
     def _may_take_part(self, number: int, i: int, actual: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
-        alone = self.show((number,), i).actual
-        if not self.show((number,), i).wrong:
+        alone = self.runs.show((number,), i).actual
+        if not self.runs.show((number,), i).wrong:
             return True
         if alone.failure or actual.failure:
             return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
         for right, mine, theirs in self._parts(i, alone, actual).values():
-            if self.same_part(i, right, theirs) and not self.same_part(i, right, mine):
+            if self.runs.same_part(i, right, theirs) and not self.runs.same_part(i, right, mine):
                 return False
-            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
+            if as_array(mine).shape not in (as_array(right).shape, as_array(theirs).shape):
                 return False
         return True
 
     def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
         """The parts that a mistake and the learner have of a case, by name, and those of the reference."""
-        right, mine, theirs = (one.parts for one in (self.expected[i], alone, actual))
+        right, mine, theirs = (one.parts for one in (self.runs.expected[i], alone, actual))
         return {name: (right.get(name, UNASKED), mine[name], theirs[name]) for name in mine if name in theirs}
 
 

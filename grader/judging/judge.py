@@ -1,4 +1,6 @@
-"""Judges one candidate of one exercise: the only place where a verdict is made.
+"""Judges one candidate of one exercise.
+
+What does not come so far has verdicts of its own: of a run without time in grading/grade.py, of a stale cell in notebook/verdicts.py.
 
 Cases are judged in their order, ordinary inputs before extremes, and the first in which anything is wrong is the headline.
 Within one, the order is fixed: runs, type, shape and dtype, finite, properties, values. Whether it was attempted and is
@@ -18,7 +20,7 @@ import numpy as np
 from grader.course.course import IMPORT_LOCK
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import evidence, rules, runtime_policy, wording
-from grader.judging.baseline import baseline_of
+from grader.judging.baseline import Baseline, baseline_of
 from grader.judging.candidate import Candidate
 from grader.judging.compare import NO_PART, Compared, Finding, largest_difference, raises_as_asked
 from grader.judging.facts import Facts
@@ -49,7 +51,7 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict
     """
     started = time.perf_counter()
     with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
-        verdict = _Judgement(exercise, candidate, seed).verdict()
+        verdict = _judge(exercise, candidate, seed)
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
@@ -78,56 +80,54 @@ def _shares_cause(callee: Verdict, verdict: Verdict) -> bool:
     return line is not None and (line.function == callee.exercise or both_raised and callee.exercise in line.text)
 
 
+def _judge(exercise: Exercise, candidate: Candidate, seed: int) -> Verdict:
+    sources = candidate.sources or policy.Sources(())
+    if candidate.problem is not None:
+        return _judge_absence(exercise, candidate.problem, sources)
+    offence = sources.offence(exercise.name, exercise.forbids, exercise.requires)
+    # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
+    if offence:
+        return _forbidden(exercise, offence)
+    with IMPORT_LOCK:
+        baseline = baseline_of(exercise, seed)
+    compared: dict[int, Compared] = {}
+    for i, observation in enumerate(candidate.observe_all(baseline.cases)):
+        compared[i] = baseline.runs.compare(i, observation)
+        failure = compared[i].actual.failure
+        if failure and (_is_lost(failure) or (i == 0 and _is_stub(failure))):
+            break
+    judgement = _Judgement(exercise, sources, baseline, compared)
+    digests = tuple(one.actual.digest for one in compared.values())
+    with IMPORT_LOCK:
+        if not all(digests):
+            return judgement.verdict()
+        # Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else.
+        verdicts, key = baseline.verdicts, (judgement.slips, *digests)
+        if key not in verdicts:
+            if len(verdicts) >= MOST_VERDICTS:
+                del verdicts[next(iter(verdicts))]  # the oldest
+            verdicts[key] = judgement.verdict()
+        return verdicts[key]
+
+
 class _Judgement:
-    """The stages through which one candidate is put."""
+    """The stages that look at what was observed. compared: by the case's position; verified: what held in the stages so far."""
 
-    def __init__(self, exercise: Exercise, candidate: Candidate, seed: int) -> None:
-        self.exercise = exercise
-        self.candidate = candidate
-        self.sources = candidate.sources or policy.Sources(())
-        self.seed = seed
-        self.compared: dict[int, Compared] = {}
+    def __init__(
+        self, exercise: Exercise, sources: policy.Sources, baseline: Baseline, compared: Mapping[int, Compared]
+    ) -> None:
+        self.exercise, self.sources, self.baseline, self.compared = exercise, sources, baseline, compared
+        self.cases = baseline.cases
         self.verified: list[str] = []
-
-    def verdict(self) -> Verdict:
-        if self.candidate.problem is not None:
-            return self._judge_absence(self.candidate.problem)
-        offence = self.sources.offence(self.exercise.name, self.exercise.forbids, self.exercise.requires)
-        # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
-        if offence:
-            return self._forbidden(offence)
-        with IMPORT_LOCK:
-            self.baseline = baseline_of(self.exercise, self.seed)
-            self.cases = self.baseline.cases
-        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.compared[i] = self.baseline.diagnosis.compare(i, observation)
-            failure = self.compared[i].actual.failure
-            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
-                break
-        digests = tuple(one.actual.digest for one in self.compared.values())
-        with IMPORT_LOCK:
-            if not all(digests):
-                return self._judge_observations()
-            # Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else.
-            verdicts, key = self.baseline.verdicts, (self.slips, *digests)
-            if key not in verdicts:
-                if len(verdicts) >= MOST_VERDICTS:
-                    del verdicts[next(iter(verdicts))]  # the oldest
-                verdicts[key] = self._judge_observations()
-            return verdicts[key]
 
     @cached_property
     def slips(self) -> tuple[Slip, ...]:
         return self.sources.slips(self.exercise.name)
 
-    def _judge_observations(self) -> Verdict:
-        """The stages that look at what was observed."""
-        observed = dict(self.compared)  # a stage may look at a part of it
+    def verdict(self) -> Verdict:
         verdict = (
             self._check_started()
-            or self._check_forbidden()
-            or self._judge_stage("values")
-            or self._judge_stage("extremes")
+            or self._judge_numbers()
             # asked of right numbers alone: what drops tiles does less, too
             or self._check_operations(runtime_policy.missing_keys)
             or self._check_inputs()
@@ -135,12 +135,12 @@ class _Judgement:
         )
         if verdict.status in ("passed", "not_started", "forbidden"):
             return verdict
-        return replace(verdict, cases=(count_agreeing(self.exercise, observed), len(self.cases)))
+        return replace(verdict, cases=(count_agreeing(self.exercise, self.compared), len(self.cases)))
 
-    def _is_stub(self, failure: Failure) -> bool:
-        """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
-        method = failure.function.partition(".")[2]
-        return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
+    def _judge_numbers(self) -> Verdict | None:
+        """What is wrong first, where only what is allowed ran."""
+        allowed = partial(runtime_policy.forbidden_operation, self.exercise.forbids)
+        return self._check_operations(allowed) or self._judge_stage("values") or self._judge_stage("extremes")
 
     def _check_started(self) -> Verdict | None:
         failures = [one.actual.failure for one in self.compared.values() if _is_unwritten(one.actual.failure)]
@@ -149,13 +149,13 @@ class _Judgement:
                 headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
                 next_step = wording.next_step(self.exercise, "error")
                 return Verdict(self.exercise.name, "error", headline, "runs", line=line, next_step=next_step)
-        if failures and len(failures) == len(self.compared) and self._is_stub(failures[0]):
-            return self._judge_absence(failures[0])
+        if failures and len(failures) == len(self.compared) and _is_stub(failures[0]):
+            return _judge_absence(self.exercise, failures[0], self.sources)
         if failures:
             return self._judge_unfinished(failures[0])
         kinds = [[part.kind for part in one.actual.parts.values()] for one in self.compared.values()]
         if self.exercise.kind == "answer" and ["none"] in kinds:
-            return self._judge_absence(Failure("not_started"))  # the stub of an answer is None
+            return _judge_absence(self.exercise, Failure("not_started"), self.sources)  # the stub of an answer is None
         return None
 
     def _judge_unfinished(self, missing: Failure) -> Verdict:
@@ -163,18 +163,15 @@ class _Judgement:
         written = {i: one for i, one in self.compared.items() if not _is_unwritten(one.actual.failure)}
         unwritten = next(i for i in self.compared if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
-        self.compared = written
-        if verdict := self._check_forbidden() or self._judge_stage("values") or self._judge_stage("extremes"):
+        of_written = _Judgement(self.exercise, self.sources, self.baseline, written)
+        if verdict := of_written._judge_numbers():
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
-        return self._fail(unwritten, finding)
-
-    def _check_forbidden(self) -> Verdict | None:
-        return self._check_operations(partial(runtime_policy.forbidden_operation, self.exercise.forbids))
+        return of_written._fail(unwritten, finding)
 
     def _check_operations(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
         offences = (rule(one.case, one.actual) for one in self.compared.values())
-        return next((self._forbidden(offence) for offence in offences if offence), None)
+        return next((_forbidden(self.exercise, offence) for offence in offences if offence), None)
 
     def _judge_stage(self, stage: str) -> Verdict | None:
         """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging.
@@ -265,10 +262,9 @@ class _Judgement:
         case, failure = self.cases[i], finding.failure
         observation = self.compared[i].actual if i in self.compared else Observation()
         mistakes = self.baseline.diagnosis.mistakes(self.compared)
-        text_of = self.exercise.course.mistake_text
 
         def sentence_of(ids: Sequence[str]) -> str:
-            return " Also: ".join(text_of(id).sentence for id in ids)
+            return " Also: ".join(self.exercise.course.mistake_text(id).sentence for id in ids)
 
         sentences = tuple(map(sentence_of, mistakes))
         status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
@@ -303,23 +299,31 @@ class _Judgement:
             warned=observation.warned,
         )
 
-    def _forbidden(self, offence: policy.Offence) -> Verdict:
-        line = Line(offence.line) if offence.line else None
-        next_step = wording.next_step(self.exercise, "forbidden")
-        return Verdict(self.exercise.name, "forbidden", offence.sentence, "allowed", line=line, next_step=next_step)
 
-    def _judge_absence(self, failure: Failure) -> Verdict:
-        name, status = self.exercise.name, STATUS.get(failure.kind, "error")
-        next_step = wording.next_step(self.exercise, status, failure=failure)
-        if status == "not_started":
-            return Verdict(name, status, wording.not_started(self.exercise), "attempted", next_step=next_step)
-        if status == "missing":
-            headline = failure.message or f"No cell defines {name}."
-            return Verdict(name, status, headline, "attempted", next_step=next_step)
-        facts = Facts(self.exercise, Finding("failure", failure=failure), (), self.slips)
-        details = tuple(filter(None, (wording.details(failure), rules.advice(facts))))
-        headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
-        return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
+def _forbidden(exercise: Exercise, offence: policy.Offence) -> Verdict:
+    line = Line(offence.line) if offence.line else None
+    next_step = wording.next_step(exercise, "forbidden")
+    return Verdict(exercise.name, "forbidden", offence.sentence, "allowed", line=line, next_step=next_step)
+
+
+def _judge_absence(exercise: Exercise, failure: Failure, sources: policy.Sources) -> Verdict:
+    name, status = exercise.name, STATUS.get(failure.kind, "error")
+    next_step = wording.next_step(exercise, status, failure=failure)
+    if status == "not_started":
+        return Verdict(name, status, wording.not_started(exercise), "attempted", next_step=next_step)
+    if status == "missing":
+        headline = failure.message or f"No cell defines {name}."
+        return Verdict(name, status, headline, "attempted", next_step=next_step)
+    facts = Facts(exercise, Finding("failure", failure=failure), (), sources.slips(name))
+    details = tuple(filter(None, (wording.details(failure), rules.advice(facts))))
+    headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
+    return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
+
+
+def _is_stub(failure: Failure) -> bool:
+    """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
+    method = failure.function.partition(".")[2]
+    return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
 
 
 def _is_unwritten(failure: Failure | None) -> TypeGuard[Failure]:

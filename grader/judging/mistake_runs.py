@@ -13,7 +13,7 @@ from grader.course import references
 from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Compared, close, gradient_scale, has_kind, numbers, raises_as_asked, tolerances
+from grader.judging.compare import Compared, as_array, close, gradient_scale, has_kind, raises_as_asked, tolerances
 from grader.worker.observe import observe
 from grader.worker.values import Observation, Part
 
@@ -77,7 +77,7 @@ class MistakeRuns:
         """Whether two parts agree, within the tolerance of case i. scale: of gradients; by default that of the reference's."""
         scale = gradient_scale(self.expected[i].parts) if scale is None else scale
         rtol, atol = tolerances(self.exercise, self.cases[i], one.role, scale)
-        one, other = numbers(one), numbers(other)
+        one, other = as_array(one), as_array(other)
         if one.kind == "sequence" or other.kind == "sequence":
             if one.kind != other.kind or len(one.items) != len(other.items):
                 return False

@@ -9,8 +9,8 @@ import numpy as np
 
 from grader.course.spec import UNTRIED, Case, Exercise, Property
 from grader.judging import wording
-from grader.judging.compare import Compared, Finding, numbers
-from grader.judging.evidence import Reading
+from grader.judging.compare import Compared, Finding, as_array
+from grader.judging.evidence import TrackedArrays
 
 
 def first_violation(
@@ -78,16 +78,16 @@ def _case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, .
 
 def _find_violation(rule: Property, group: Sequence[Compared]) -> tuple[str | None, str]:
     """(what the property's check returns, the part that it speaks of)."""
-    arguments: list[Case | Reading] = []
-    reading = Reading()
+    arguments: list[Case | TrackedArrays] = []
+    arrays = TrackedArrays()
     for one in group:
-        values = {name: array for name, part in one.actual.parts.items() if (array := numbers(part).array) is not None}
+        values = {name: array for name, part in one.actual.parts.items() if (array := as_array(part).array) is not None}
         floats = {
             name: array if array.dtype.kind == "b" else array.astype(np.float64) for name, array in values.items()
         }
-        reading = Reading(floats)
-        arguments += one.case, reading
-    return rule.check(*arguments), reading.last
+        arrays = TrackedArrays(floats)
+        arguments += one.case, arrays
+    return rule.check(*arguments), arrays.last
 
 
 def _speaks_against(rule: Property, one: Compared) -> bool:

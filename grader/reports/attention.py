@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from grader.course.course import Course
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render as rendered
+from grader.reports.report import Report, SubmissionReport
 from grader.util.words import join_names
 
 TITLE = "Before you import the grades"

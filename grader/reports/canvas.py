@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from grader.judging.verdict import Report
 from grader.reports import sheet
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import Report
 from grader.submission.platforms import CANVAS, WORKSHEET, titles
 from grader.submission.roster import Person, Roster
 from grader.util.words import join_names

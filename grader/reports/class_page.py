@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 
 from grader.course.course import Course
-from grader.judging.verdict import Report, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import attention, feedback, text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, remarks
 from grader.reports.html import STATUS_STYLES, Pictures, render as rendered
 from grader.reports.items import FEWEST, items, remark
+from grader.reports.report import Report
 from grader.submission.roster import Roster
 
 BINS = 10  # of the scores' distribution

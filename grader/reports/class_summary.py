@@ -17,8 +17,9 @@ from typing import NamedTuple
 from grader.course import references
 from grader.course.course import Course
 from grader.course.spec import MistakeText
-from grader.judging.verdict import FAILING, Report, SubmissionReport, Verdict
+from grader.judging.verdict import FAILING, Verdict
 from grader.reports import text
+from grader.reports.report import Report, SubmissionReport
 from grader.submission.roster import Roster
 from grader.util.names import labels, learner_name, same_name_groups
 from grader.util.words import join_names

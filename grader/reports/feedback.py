@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import text
 from grader.reports.heatmap import svg
 from grader.reports.html import Draw, feedback, render
+from grader.reports.report import Report, SubmissionReport
 
 
 def page(one: SubmissionReport, label: str, course: str, report: Report | None = None) -> str:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.judging.verdict import SubmissionReport, hundredths, plain
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary, share
+from grader.reports.report import SubmissionReport, hundredths, plain
 from grader.submission.roster import Person, Roster
 from grader.util.words import join_names
 

@@ -7,9 +7,9 @@ say which.
 
 from __future__ import annotations
 
-from grader.judging.verdict import Report
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary
+from grader.reports.report import Report
 from grader.submission.roster import Roster
 from grader.util.words import join_names
 

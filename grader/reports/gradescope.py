@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.judging.verdict import LessonReport, Report, Verdict, plain
+from grader.judging.verdict import Verdict
 from grader.reports import text
+from grader.reports.report import LessonReport, Report, plain
 from grader.reports.report_json import document
 
 

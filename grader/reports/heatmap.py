@@ -14,7 +14,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from grader.reports.tables import View, number
+from grader.judging.verdict import Table
+from grader.reports.tables import number, part_of, title_of, written
 from grader.reports.text import clean
 from grader.util.colors import RAMPS, luminance
 
@@ -38,67 +39,67 @@ class Scale:
         return tuple(round(a + (b - a) * (place - at)) for a, b in zip(ramp[at], ramp[at + 1], strict=True))  # type: ignore[return-value]
 
 
-def shared_scale(shown: Sequence[View]) -> Scale:
+def shared_scale(shown: Sequence[Table]) -> Scale:
     """One scale for the tables that are compared: 0 to 1, 0 to the largest, or diverging around 0."""
-    numbers = np.concatenate([np.zeros(0), *(view.cells.astype(np.float64).ravel() for view in shown)])
+    numbers = np.concatenate([np.zeros(0), *(table.cells.astype(np.float64).ravel() for table in shown)])
     finite = numbers[np.isfinite(numbers)]
     reach = min(float(np.abs(finite).max(initial=0.0)), 1e300) or 1.0
-    if (finite < 0).any() or any(view.table.role == "difference" for view in shown):
+    if (finite < 0).any() or any(table.role == "difference" for table in shown):
         return Scale("diverging", -reach, reach)
     return Scale("weights", 0.0, 1.0) if reach <= 1 else Scale("values", 0.0, reach)
 
 
-def svg(view: View, scale: Scale | None) -> str:
-    """The view, which has entries, as an SVG element with a spoken description; without a scale its cells stay uncolored."""
-    rows = view.written
+def svg(table: Table, scale: Scale | None) -> str:
+    """The table, which has entries, as an SVG element with a spoken description; without a scale its cells stay uncolored."""
+    rows = written(table)
     wide = max(34.0, CHARACTER * max(len(text) for row in rows for text in row) + 14)
-    height, width = view.cells.shape
+    height, width = table.cells.shape
     top, left = (MARGIN if width > 1 else 4), (MARGIN + 2 if height > 1 else 2)
-    more_rows, more_columns = (view.first[i] + view.cells.shape[i] < view.total[i] for i in (0, 1))
+    more_rows, more_columns = (table.first[i] + table.cells.shape[i] < table.total[i] for i in (0, 1))
     size = (left + wide * width + (16 if more_columns else 3), top + CELL * height + (14 if more_rows else 3))
-    (top_row, left_column), shapes = view.first, []
+    (top_row, left_column), shapes = table.first, []
     if width > 1:
         shapes += [_faint(left + (i + 0.5) * wide, 9, str(left_column + i)) for i in range(width)]
     if height > 1:
         shapes += [_faint(9, top + (i + 0.5) * CELL, str(top_row + i)) for i in range(height)]
-    for (row, column), value in np.ndenumerate(view.cells):
+    for (row, column), value in np.ndenumerate(table.cells):
         box = (left + column * wide, top + row * CELL, wide, CELL)
         shapes.append(_cell(box, float(value), rows[row][column], scale))
-    if view.mark:
-        shapes.append(_outline(left + view.mark[1] * wide, top + view.mark[0] * CELL, wide))
+    if table.mark:
+        shapes.append(_outline(left + table.mark[1] * wide, top + table.mark[0] * CELL, wide))
     if more_columns:
         shapes.append(_faint(left + wide * width + 9, top + CELL * height / 2, "…"))
     if more_rows:
         shapes.append(_faint(left + wide * width / 2, top + CELL * height + 7, "⋮"))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(spoken(view), quote=True)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(spoken(table), quote=True)}" '
         f'width="{size[0]:g}" height="{size[1]:g}" viewBox="0 0 {size[0]:g} {size[1]:g}" '
         f'style="font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; max-width: 100%">'
         f"{''.join(shapes)}</svg>"
     )
 
 
-def image(view: View, scale: Scale | None) -> str:
+def image(table: Table, scale: Scale | None) -> str:
     """The same as an <img>, on paper of its own. Of an SVG element a notebook that is not trusted leaves a row of digits."""
-    opening, _, inner = svg(view, scale).partition(">")
+    opening, _, inner = svg(table, scale).partition(">")
     picture = f'{opening} color="{INK}"><rect width="100%" height="100%" rx="3" fill="{PAPER}"/>{inner}'
     data = base64.b64encode(picture.encode()).decode()
-    return f'<img alt="{html.escape(spoken(view), quote=True)}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
+    return f'<img alt="{html.escape(spoken(table), quote=True)}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
 
 
-def spoken(view: View) -> str:
+def spoken(table: Table) -> str:
     """The table in words, row by row, for screen readers."""
-    cut = f", {view.cut}" if view.cut else ""
-    rows = view.written
+    part = f", {part_of(table)}" if part_of(table) else ""
+    rows = written(table)
     several, mark = len(rows) > 1, ""
     parts = [
         f"row {number}: {', '.join(row)}" if several else ", ".join(row)
-        for number, row in enumerate(rows, view.first[0])
+        for number, row in enumerate(rows, table.first[0])
     ]
-    if view.mark and view.cells.size > 1:
-        row, column = (a + b for a, b in zip(view.mark, view.first, strict=True))
+    if table.mark and table.cells.size > 1:
+        row, column = (a + b for a, b in zip(table.mark, table.first, strict=True))
         mark = f". The largest difference is {f'in row {row}, column' if several else 'at'} {column}"
-    return clean(f"{view.title}{cut}: {'; '.join(parts)}{mark}.", 4000)
+    return clean(f"{title_of(table)}{part}: {'; '.join(parts)}{mark}.", 4000)
 
 
 @cache

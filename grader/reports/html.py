@@ -19,14 +19,14 @@ from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
-from grader.reports.tables import View, by_content, views
+from grader.reports.tables import by_content, caption, part_of, title_of
 from grader.reports.text import STATUS_STYLES, STATUS_WORDS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
-Draw = Callable[[View, Scale | None], str]
+Draw = Callable[[Table, Scale | None], str]
 FOLDER = Path(__file__).parent / "templates"
 MAX_SENTENCE = 4_000  # characters of one sentence or quoted line
 _CALLS = re.compile(
@@ -125,34 +125,36 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
     Returns: `inputs`, what went in, and `compared`, both as HTML, and all of it as text, `numbers`; '' for none.
     folded: whether what went in takes much room. runs: whether two runs are compared.
     """
-    shown = views(tables)
-    pair = [view for view in shown if view.table.role in PAIRS]
-    gap = [view for view in shown if view.table.role == "difference"]
+    pair = [table for table in tables if table.role in PAIRS]
+    gap = [table for table in tables if table.role == "difference"]
     scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
 
-    def figures(those: Sequence[View], key: str = "") -> str:
-        images = [(view, draw(view, scales[view.table.role]) if view.cells.size else "") for view in those]
+    def figures(those: Sequence[Table], key: str = "") -> str:
+        images = [
+            (table, title_of(table), part_of(table), draw(table, scales[table.role]) if table.cells.size else "")
+            for table in those
+        ]
         return render("tables.html", drawn=images, key=key) if images else ""
 
-    inputs = [view for view in shown if view.table.role == "input"]
-    compared = [view for view in shown if view.table.role != "input"]
-    numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+    inputs = [table for table in tables if table.role == "input"]
+    compared = [table for table in tables if table.role != "input"]
+    numbers = (f"{caption(table)}\n{text.grid(table)}" for table in tables)
     return {
         "inputs": figures(inputs),
         "compared": figures(compared, _key(compared, pair)),
         "numbers": "\n\n".join(numbers),
-        "folded": sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
-        "runs": any(view.table.role == "run" for view in compared),
+        "folded": sum(table.cells.size for table in inputs) > text.MANY_INPUTS,
+        "runs": any(table.role == "run" for table in compared),
     }
 
 
-def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
+def _key(shown: Sequence[Table], pair: Sequence[Table]) -> str:
     """What outlines and colors mean, in words."""
     parts = []
-    if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
+    if any(table.mark for table in shown) and max(table.cells.size for table in shown) > 1:
         parts.append("Outlined: the largest difference shown")
     if pair:
-        names = "both runs" if pair[0].table.role == "run" else "expected and got"
+        names = "both runs" if pair[0].role == "run" else "expected and got"
         parts.append(f"{names}: {legend(shared_scale(pair))}")
     return f"{'; '.join(parts)}." if parts else ""
 
@@ -172,9 +174,9 @@ class Pictures:
     def __init__(self) -> None:
         self._inner: dict[str, str] = {}
 
-    def draw(self, view: View, scale: Scale | None) -> str:
+    def draw(self, table: Table, scale: Scale | None) -> str:
         # Its first '>' ends the opening tag: attributes are escaped.
-        opening, _, inner = svg(view, scale).removesuffix("</svg>").partition(">")
+        opening, _, inner = svg(table, scale).removesuffix("</svg>").partition(">")
         return f'{opening}><use href="#{self._inner.setdefault(inner, f"picture-{len(self._inner)}")}"/></svg>'
 
     def definitions(self) -> str:

@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation
 
-from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, Column, likeliest
+from grader.reports.report import LessonReport, SubmissionReport
 from grader.reports.text import STATUS_WORDS
 
 FEWEST = 20  # learners; below that two standard errors are nearly half of all that the number can be

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import text
 from grader.reports.class_summary import ClassSummary
+from grader.reports.report import LessonReport, Report, SubmissionReport
 
 ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not run to its end, or ours did not
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2

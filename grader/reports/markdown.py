@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 
 from grader.course.course import Course
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import text
 from grader.reports.class_summary import ClassSummary, explain, remarks
 from grader.reports.html import STATUS_STYLES
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.util.words import pluralize
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.

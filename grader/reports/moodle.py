@@ -18,10 +18,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Entry, Gradebook
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.submission.platforms import MOODLE
 
 LARGEST = 100  # what a site takes where it does not allow more

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.judging.verdict import Report
 from grader.reports import (
     attention,
     canvas,
@@ -25,6 +24,7 @@ from grader.reports import (
 )
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import Report
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import text
+from grader.reports.report import LessonReport, Report, SubmissionReport
 
 FORMAT = 1
 

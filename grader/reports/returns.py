@@ -21,10 +21,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from grader.course.course import Course
-from grader.judging.verdict import plain
 from grader.reports import feedback, markdown, moodle, sheet
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import plain
 from grader.submission.platforms import CANVAS, MOODLE, titles
 
 FEEDBACK = "feedback comments"

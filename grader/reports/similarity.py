@@ -15,9 +15,9 @@ from itertools import combinations
 
 from grader.course import references
 from grader.course.course import Course
-from grader.judging.verdict import SubmissionReport
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render as rendered
+from grader.reports.report import SubmissionReport
 
 SHORTEST = 30  # tokens
 FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance

@@ -7,9 +7,10 @@ import shutil
 import sys
 import textwrap
 
-from grader.judging.verdict import Report, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import text
 from grader.reports.html import STATUS_STYLES
+from grader.reports.report import Report
 
 STYLES = {"passed": 32, "failed": 31, "error": 35, "timeout": 35, "memory": 35, "forbidden": 33, "could_not_grade": 33}
 STYLES |= {"not_started": 2, "missing": 2}

@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
 from grader.judging import wording
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
-from grader.reports.tables import View, by_content, views
+from grader.judging.verdict import Table, Verdict
+from grader.reports.report import LessonReport, Report, SubmissionReport
+from grader.reports.tables import by_content, caption, written
 from grader.util.names import IGNORED
 from grader.util.words import join_names
 
@@ -104,15 +105,14 @@ def _render_verdict(verdict: Verdict) -> str:
 
 @by_content
 def _tables(tables: Sequence[Table]) -> list[str]:
-    shown = views(tables)
-    inputs = [view for view in shown if view.table.role == "input"]
-    others = [view for view in shown if view.table.role != "input"]
-    given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
+    inputs = [table for table in tables if table.role == "input"]
+    others = [table for table in tables if table.role != "input"]
+    given, compared = [*map(_table, inputs)], [*map(_table, others)]
     if others:
-        compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
-        has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+        compared.insert(0, "\nTwo runs" if others[0].role == "run" else "\nExpected and got")
+        has_mark = any(table.mark for table in others) and max(table.cells.size for table in others) > 1
         compared += ["  * the largest difference shown"] * has_mark
-    after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
+    after = compared and sum(table.cells.size for table in inputs) > MANY_INPUTS  # a module's weights take pages
     return [*compared, "\nThe inputs", *given] if after else [*given, *compared]
 
 
@@ -139,16 +139,16 @@ def difference(largest: float) -> str:
     return f"Largest difference from the reference: {largest:.1e} (relative where a number is above 1)."
 
 
-def table(view: View) -> str:
-    """The numbers of a view in aligned columns, '…' where more follow."""
-    if view.cells.size == 0:
+def grid(table: Table) -> str:
+    """The numbers of a table in aligned columns, '…' where more follow."""
+    if table.cells.size == 0:
         return "(no entries)"
-    written = view.written
-    if view.mark is not None and view.cells.size > 1:
-        written[view.mark[0]][view.mark[1]] += "*"
-    columns = [_aligned(column) for column in zip(*written, strict=True)]
+    cells = written(table)
+    if table.mark is not None and table.cells.size > 1:
+        cells[table.mark[0]][table.mark[1]] += "*"
+    columns = [_aligned(column) for column in zip(*cells, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    (top, left), (height, width), (total_rows, total_columns) = view.first, view.cells.shape, view.total
+    (top, left), (height, width), (total_rows, total_columns) = table.first, table.cells.shape, table.total
     for row in rows:
         row[:0] = ["…"] if left else []
         row += ["…"] if left + width < total_columns else []
@@ -156,9 +156,8 @@ def table(view: View) -> str:
     return "\n".join([*(["…"] if top else []), *lines, *(["…"] if top + height < total_rows else [])])
 
 
-def _table(view: View) -> str:
-    cut = f" ({view.cut})" if view.cut else ""
-    return f"\n  {clean(view.title)}{cut}\n{textwrap.indent(table(view), '    ')}"
+def _table(table: Table) -> str:
+    return f"\n  {clean(caption(table))}\n{textwrap.indent(grid(table), '    ')}"
 
 
 def _aligned(column: Sequence[str]) -> list[str]:

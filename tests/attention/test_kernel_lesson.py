@@ -235,7 +235,7 @@ def test_code_of_a_file_without_lines_takes_nothing_from_equal_code_of_another(m
 
 
 def test_blocks_of_other_sizes_give_the_same_where_a_text_fits_into_the_smallest():
-    runs = baseline_of(open_course().exercise("triton_attention"), SEED).diagnosis
+    runs = baseline_of(open_course().exercise("triton_attention"), SEED).runs
     runs = MistakeRuns(runs.exercise, runs.cases, runs.expected, runs.inputs)  # with nothing kept
     likes, runs.likes = runs.likes, {}
     small = [i for i, case in enumerate(runs.cases) if not case.costly]

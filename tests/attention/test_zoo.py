@@ -79,7 +79,7 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
     )
     assert "row 0 has 0.3333 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
-    assert table.role == "actual" and np.allclose(table.array, [[1 / 3] * 3, [1, 0, 0], [0, 1, 0]])
+    assert table.role == "actual" and np.allclose(table.cells, [[1 / 3] * 3, [1, 0, 0], [0, 1, 0]])
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from grader.course.course import open_course
 from grader.grading import batch, grade as grading
 from grader.grading.class_folder import ClassEntry, pack
 from grader.grading.journal import from_line
-from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import similarity
+from grader.reports.report import LessonReport, SubmissionReport
 from grader.submission.submission import read_submission
 from grader.util import libraries, links
 from tests import toy_course as toy

@@ -13,8 +13,8 @@ from grader.grading import batch
 from grader.grading.class_folder import ClassEntry, pack
 from grader.grading.grade import Settings, grade_submission
 from grader.grading.journal import from_line, to_line
-from grader.judging.verdict import LessonReport
 from grader.reports import text
+from grader.reports.report import LessonReport
 from grader.sandbox.sandbox import Sandbox
 from tests.mixing_course import RIGHT, solved
 

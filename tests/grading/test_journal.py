@@ -11,9 +11,10 @@ import pytest
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
 from grader.grading.scheme import RunSettings
-from grader.judging.evidence import cut
-from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.judging.evidence import Whole, shown
+from grader.judging.verdict import Line, Verdict
 from grader.reports import report_json
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.submission.roster import Person, Roster
 from grader.util.errors import InputError
 from grader.util.records import encoded
@@ -52,7 +53,7 @@ def verdict(**changes) -> Verdict:
         "values",
         "small integers",
         ("line 1", "a\nb"),
-        tuple(Table(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)),
+        shown([Whole(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)]),
         ("MX7", "MX7+MX16"),
         ("one", "two"),
         ("type",),
@@ -110,10 +111,10 @@ def test_a_report_comes_back_bit_for_bit(name):
 
 
 def test_a_table_that_was_cut_comes_back():
-    large = cut(
+    large = shown(
         [
-            Table("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"),
-            Table("y", np.full((40, 30), np.nan), "input"),
+            Whole("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"),
+            Whole("y", np.full((40, 30), np.nan), "input"),
         ]
     )
     line = to_line(JournalEntry("ada", "d1", "full", report(tables=large)))
@@ -140,8 +141,8 @@ def test_every_line_is_json_for_others_too():
         lambda data: data.update(report=[]),
         lambda data: data["report"]["lessons"][0]["verdicts"][0].update(status="perfect"),
         lambda data: data["report"]["lessons"][0]["points"].pop("double"),
-        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(shape=[7, 7]),
-        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(dtype="O"),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["cells"].update(shape=[7, 7]),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["cells"].update(dtype="O"),
         lambda data: data["report"]["lessons"][0]["verdicts"][0].update(seconds="soon"),
     ],
 )

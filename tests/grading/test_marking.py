@@ -20,7 +20,8 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.grading.marking import Marking, serve
-from grader.judging.verdict import HandMark, Verdict
+from grader.judging.verdict import Verdict
+from grader.reports.report import HandMark
 from tests.conftest import MIXING, ROOT, heed_interrupts
 from tests.grading.test_by_hand import FULL, HEAD, ONE, TWO, place, totals
 from tests.grading.test_handed_in import FIRST, hand_in

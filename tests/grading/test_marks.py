@@ -11,8 +11,9 @@ import pytest
 from grader.course.course import open_course
 from grader.grading.journal import load
 from grader.grading.marks import apply_weights, read_weights
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import feedback
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 from tests.mixing_course import COURSE

@@ -18,6 +18,7 @@ from grader.judging.baseline import MOST_KEPT, baseline_of
 from grader.judging.candidate import LiveObject
 from grader.judging.diagnose import Diagnosis
 from grader.judging.judge import judge
+from grader.judging.mistake_runs import MistakeRuns
 from grader.worker.observe import observe
 from grader.worker.values import Failure, Observation
 from tests.mixing_course import COURSE, made
@@ -37,8 +38,8 @@ def named(obj, at=range(len(CASES))):
 
 
 def fitting(exercise, seen):
-    diagnosis = Diagnosis(exercise, CASES, expected(), INPUTS)
-    return diagnosis.mistakes({i: diagnosis.compare(i, one) for i, one in seen.items()})
+    runs = MistakeRuns(exercise, CASES, expected(), INPUTS)
+    return Diagnosis(runs).mistakes({i: runs.compare(i, one) for i, one in seen.items()})
 
 
 def test_one_mistake_two_mistakes_and_none():
@@ -72,8 +73,9 @@ def nearest(change, unlike):
         here = any(np.array_equal(scores, CASES[i].args[0]) for i in unlike)
         return change(scores) if here else made("shares", "MX7")(scores)
 
-    diagnosis = Diagnosis(EXERCISE, CASES, expected(), INPUTS)
-    seen = {i: diagnosis.compare(i, observe(wrong, case)) for i, case in enumerate(CASES)}
+    runs = MistakeRuns(EXERCISE, CASES, expected(), INPUTS)
+    diagnosis = Diagnosis(runs)
+    seen = {i: runs.compare(i, observe(wrong, case)) for i, case in enumerate(CASES)}
     return diagnosis.nearest(seen), diagnosis.mistakes(seen)
 
 
@@ -108,7 +110,7 @@ def test_a_class_in_which_each_learner_has_a_seed_does_not_fill_the_memory():
     before, texts = ref(kept(EXERCISE, 1)), []
     for seed in (2, 3):
         for number in range(len(EXERCISE.mistakes)):
-            kept(EXERCISE, seed).diagnosis.proofs(number)
+            kept(EXERCISE, seed).runs.proofs(number)
         texts.append(len(linecache.cache))
     gc.collect()
     assert before() is None and texts[0] == texts[1]

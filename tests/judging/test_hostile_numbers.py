@@ -17,9 +17,10 @@ from grader.judging import evidence
 from grader.judging.baseline import baseline_of
 from grader.judging.compare import Compared
 from grader.judging.judge import judge
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import gradescope, html, terminal, text
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.reports.report_files import files
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT

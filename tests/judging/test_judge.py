@@ -67,7 +67,7 @@ def test_an_unknown_mistake_is_not_guessed():
 def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_difference():
     verdict = verdict_on(made("shares", "MX11"))
     assert [table.role for table in verdict.tables] == ["input", "expected", "actual", "difference"]
-    given, expected, got, difference = (table.array for table in verdict.tables)
+    given, expected, got, difference = (table.cells for table in verdict.tables)
     assert given.shape == (2, 3)
     np.testing.assert_allclose(got - expected, difference)
     assert verdict.experiment.startswith("Two rows of three scores: shares(scores (2, 3) float64)")
@@ -90,7 +90,7 @@ def test_a_result_that_is_too_large_is_told_with_its_shape():
 
 def test_large_tables_hold_no_more_than_is_shown():
     verdict = verdict_on(lambda scores: np.zeros((300, 300)))
-    assert "(300, 300)" in verdict.headline and max(table.array.size for table in verdict.tables) <= 64
+    assert "(300, 300)" in verdict.headline and max(table.cells.size for table in verdict.tables) <= 64
 
 
 def test_shape_comes_before_values():
@@ -188,8 +188,8 @@ class Came(LiveObject):
 
 
 def test_what_was_shown_before_is_judged_once(monkeypatch):
-    judged, kept = [], _Judgement._judge_observations
-    monkeypatch.setattr(_Judgement, "_judge_observations", lambda self: judged.append(self) or kept(self))
+    judged, kept = [], _Judgement.verdict
+    monkeypatch.setattr(_Judgement, "verdict", lambda self: judged.append(self) or kept(self))
 
     def on(obj, kind=Came, seed=1):
         return judge(EXERCISE, kind(obj), seed)
@@ -287,10 +287,10 @@ def test_a_property_draws_the_part_that_it_read():
         return None if np.allclose(parts["weights"].sum(axis=1), 1) else "row 0 does not."
 
     parts = {"output": describe(np.zeros((2, 2))), "weights": describe(np.full((2, 3), 0.5))}
-    reading = evidence.Reading({name: part.array for name, part in parts.items()})
-    assert reads_weights(None, reading) and reading.last == "weights"
+    arrays = evidence.TrackedArrays({name: part.array for name, part in parts.items()})
+    assert reads_weights(None, arrays) and arrays.last == "weights"
     other = {**parts, "weights": describe(np.full((2, 3), 0.25))}
-    shown = evidence.tables(compared(Case("c", "c"), parts, other), reading.last)
+    shown = evidence.tables(compared(Case("c", "c"), parts, other), arrays.last)
     assert {table.name for table in shown} == {"weights"}
 
 
@@ -304,8 +304,8 @@ def test_two_runs_that_are_compared_stand_side_by_side():
     assert [(table.name, table.role, table.mark) for table in shown] == [
         ("x, first run", "input", (1, 1)),
         ("x, second run", "input", (1, 1)),
-        ("result, first run", "run", (1,)),
-        ("result, second run", "run", (1,)),
+        ("result, first run", "run", (0, 1)),
+        ("result, second run", "run", (0, 1)),
     ]
     assert "Two runs" in text.render_verdict(replace(verdict_on(made("shares", "MX7")), tables=shown))
 
@@ -318,7 +318,7 @@ def test_a_claim_is_told_in_words_and_never_drawn():
 
 def test_a_difference_within_the_tolerance_is_white():
     one, other = {"result": describe(np.array([1.0, 2.0]))}, {"result": describe(np.array([1.0 + 1e-9, np.nan]))}
-    difference = evidence.tables(compared(Case("c", "c"), one, other), "result")[-1].array
+    difference = evidence.tables(compared(Case("c", "c"), one, other), "result")[-1].cells[0]
     assert difference[0] == 0 and np.isnan(difference[1])
 
 
@@ -367,7 +367,11 @@ def test_of_two_runs_the_item_is_shown_whose_inputs_did_not_change():
     parts = [{"output": describe(array)} for array in outputs]
     runs = (compared(case, parts[0], out) for case, out in zip(cases, parts, strict=True))
     shown = evidence.runs(*runs, "output")
-    assert [table.mark for table in shown] == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)]
+    assert [(table.role, table.index, table.mark) for table in shown] == [
+        *[("input", (0,), (0, 0))] * 2,
+        *[("run", (0,), None)] * 2,
+        *[("run", (1,), (0, 0))] * 2,
+    ]
 
 
 def test_few_numbers_of_an_input_stand_slice_by_slice_where_the_result_has_other_axes():
@@ -376,7 +380,7 @@ def test_few_numbers_of_an_input_stand_slice_by_slice_where_the_result_has_other
         {"result": describe(array)} for array in (x.transpose(0, 2, 1, 3).reshape(1, 2, 4), x.reshape(1, 2, 4))
     )
     shown = evidence.tables(compared(Case("a", "a", (x,), names=("x",)), merged, wrong))
-    assert [table.name for table in shown][:2] == ["x[0, 0]", "x[0, 1]"] and shown[1].array.tolist() == [[4, 5], [6, 7]]
+    assert [table.name for table in shown][:2] == ["x[0, 0]", "x[0, 1]"] and shown[1].cells.tolist() == [[4, 5], [6, 7]]
     same_axes = evidence.tables(
         compared(Case("a", "a", (x,), names=("x",)), {"result": describe(x)}, {"result": describe(x + 1)})
     )

@@ -8,10 +8,11 @@ import pytest
 
 from grader.course import outcome_texts
 from grader.course.spec import SEED, Case
-from grader.judging import outcomes
+from grader.judging import symptoms
 from grader.judging.baseline import baseline_of
 from grader.judging.compare import Compared
 from grader.judging.judge import judge
+from grader.worker.values import Observation, Part
 from tests.live import from_cells
 from tests.mixing_course import COURSE
 
@@ -43,8 +44,8 @@ def compared(exercise, actual):
 
 
 def found(exercise, actual):
-    symptom = outcomes.symptom(COURSE.exercise(exercise), compared(exercise, actual))
-    return [symptom] if symptom else []
+    id = symptoms.outcome(COURSE.exercise(exercise), compared(exercise, actual).values())
+    return [id] if id else []
 
 
 def observed(exercise):
@@ -55,25 +56,17 @@ def observed(exercise):
 def named(exercise, outcome):
     """What is found where an outcome became of a right result, in each of its ways."""
     right = observed(exercise)
-    ways = dict.fromkeys(
-        way
-        for one in right.values()
-        if not one.failure
-        for part in one.parts.values()
-        if part.array is not None
-        for way, _ in outcomes.OUTCOMES[outcome](part.array.astype(float))
-    )
     names = set()
-    for way in ways:
+    for change in symptoms.CHANGES[outcome]:
         actual = {
-            i: one if one.failure else changed(one, lambda a, way=way: dict(outcomes.OUTCOMES[outcome](a)).get(way, a))
+            i: one if one.failure else changed(one, lambda a, change=change: change(a.astype(float)))
             for i, one in right.items()
         }
         names |= set(found(exercise, actual))
     return names
 
 
-@pytest.mark.parametrize("outcome", outcomes.OUTCOMES)
+@pytest.mark.parametrize("outcome", symptoms.CHANGES)
 @pytest.mark.parametrize("exercise", SOME)
 def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
     # Two ways may come to the same in some exercise: rows of one number in reverse are the rows.
@@ -81,8 +74,8 @@ def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
 
 
 def test_every_one_is_found_in_some_exercise():
-    seen = set().union(*(named(exercise, outcome) for exercise in SOME for outcome in outcomes.OUTCOMES))
-    assert seen >= set(outcomes.OUTCOMES)
+    seen = set().union(*(named(exercise, outcome) for exercise in SOME for outcome in symptoms.CHANGES))
+    assert seen >= set(symptoms.CHANGES)
 
 
 @pytest.mark.parametrize("exercise", SOME)
@@ -105,13 +98,51 @@ def test_three_results_prove_one_and_two_do_not():
         right = [changed(one, lambda a, at=at: a * (at < proofs)) for at, one in enumerate(work.expected)]
         pairs = zip(work.cases, right, strict=True)
         negated = (Compared(exercise, case, one, changed(one, lambda a: -a)) for case, one in pairs)
-        return outcomes.symptom(exercise, dict(enumerate(negated)))
+        return symptoms.outcome(exercise, negated)
 
     assert (negative(2), negative(3)) == ("", "RS3")
 
 
+def claiming(one, *claims):
+    """An observation with claims beside its result: each the id that it proves, and whether it holds."""
+    parts = {f"claim {id}": Part("bool", np.array(holds), "bool", role="flag", text=id) for id, holds in claims}
+    return replace(one, parts={**one.parts, **parts})
+
+
+@pytest.mark.parametrize(
+    ("broken", "id"), [(["AB1"], "AB1"), ([], ""), (["AB1", "AB2"], ""), ([""], ""), (["AB1", ""], "")]
+)
+def test_one_claim_that_does_not_hold_proves_its_mistake_where_all_else_is_right(broken, id):
+    exercise, work, ids = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED), ("AB1", "AB2", "")
+
+    def named(change=lambda a: a):
+        pairs = zip(work.cases, work.expected, strict=True)
+        shown = (
+            (case, claiming(one, *((id, True) for id in ids)), claiming(one, *((id, id not in broken) for id in ids)))
+            for case, one in pairs
+        )
+        return symptoms.outcome(
+            exercise, [Compared(exercise, case, right, changed(theirs, change)) for case, right, theirs in shown]
+        )
+
+    assert named() == id
+    assert named(lambda a: -a) == ("" if broken else "RS3"), "another mistake beside it explains not all"
+
+
+def test_of_true_and_false_nothing_is_called_cut():
+    exercise, work = COURSE.exercise("blend"), baseline_of(COURSE.exercise("blend"), SEED)
+
+    def compare(case, one):
+        right = np.array(np.indices(one.parts["result"].shape).sum(0) % 2, bool)
+        parts = [Part("ndarray", array, array.dtype.name) for array in (right, np.zeros(right.shape, int))]
+        return Compared(exercise, case, *(Observation({"result": replace(part, role="returned")}) for part in parts))
+
+    shown = [compare(*pair) for pair in zip(work.cases, work.expected, strict=True)]
+    assert symptoms.outcome(exercise, shown) != "RS17"
+
+
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in outcome_texts.TEXTS} == set(outcomes.OUTCOMES) | {
+    assert {text.id for text in outcome_texts.TEXTS} == set(symptoms.CHANGES) | {
         "RS9",
         "RS10",
         "RS14",

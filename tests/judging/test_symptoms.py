@@ -8,9 +8,9 @@ import pytest
 from grader.course.spec import SEED, UNTRIED, Case, Property
 from grader.judging.baseline import baseline_of
 from grader.judging.candidate import LiveObject
-from grader.judging.compare import Compared
+from grader.judging.compare import PROOF, Compared
 from grader.judging.judge import judge
-from grader.judging.symptoms import PROOF, symptoms
+from grader.judging.symptoms import symptoms
 from grader.worker.values import Part
 from tests.judging.test_outcomes import SOME, changed, compared, observed
 from tests.live import from_cells

@@ -15,8 +15,10 @@ from grader.grading.grade import Deadline
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.candidate import LiveObject
+from grader.judging.evidence import Whole, shown
 from grader.judging.judge import judge
-from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import Line, Table, Verdict
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.sandbox.process import WorkerLost
 from tests.conftest import MIXING, working_in
 from tests.live import from_cells
@@ -28,12 +30,12 @@ NAN, INF = float("nan"), float("inf")
 
 def compared(name: str, want: np.ndarray, got: np.ndarray, **inputs: np.ndarray) -> tuple[Table, ...]:
     """The tables of a failing case as the judge makes them."""
-    tables = [Table(title, array, "input") for title, array in inputs.items()]
-    tables += [Table(name, want, "expected", want.dtype.name), Table(name, got, "actual", got.dtype.name)]
+    arrays = [Whole(title, array, "input") for title, array in inputs.items()]
+    arrays += [Whole(name, want, "expected"), Whole(name, got, "actual")]
     if want.shape == got.shape:
         with np.errstate(invalid="ignore"):
-            tables.append(Table(name, got.astype(np.float64) - want, "difference"))
-    return tuple(tables)
+            arrays.append(Whole(name, got.astype(np.float64) - want, "difference"))
+    return shown(arrays)
 
 
 def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:

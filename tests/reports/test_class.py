@@ -17,7 +17,7 @@ import pytest
 
 from grader.cli.class_reports import summary as class_summary
 from grader.course.course import open_course
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import (
     canvas,
     class_page,
@@ -33,6 +33,7 @@ from grader.reports import (
 )
 from grader.reports.class_summary import RESERVED, ClassSummary, stems
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.reports.text import one_line
 from grader.util.errors import InputError
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PAIR, PASSED, PROVEN, UNPROVEN, compared, lesson

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from grader.course.course import open_course
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import canvas, grades_csv, gradescope, junit, moodle, report_files, report_json
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import Report, SubmissionReport
 from grader.submission.roster import read_roster
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.reports.samples import OURS, PASSED, PROVEN, lesson

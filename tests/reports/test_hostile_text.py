@@ -15,9 +15,10 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.course.course import open_course
-from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Line, Verdict
 from grader.reports import canvas, grades_csv, moodle, report_files, sheet
 from grader.reports.gradebook import Gradebook
+from grader.reports.report import Report, SubmissionReport
 from tests.mixing_course import COURSE
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 

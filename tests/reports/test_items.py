@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from grader.course.course import open_course
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import class_page, items
 from grader.reports.class_summary import ClassSummary
+from grader.reports.report import Report, SubmissionReport
 from tests.reports.samples import CLASS, NOT_STARTED, OURS, PASSED, PROVEN, lesson
 from tests.reports.test_reports import Elements
 

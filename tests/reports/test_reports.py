@@ -13,9 +13,8 @@ import pytest
 
 from grader.course.course import open_course
 from grader.course.spec import MistakeText
-from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import class_page, heatmap, html, junit, markdown, report_json, terminal, text
-from grader.reports.tables import views
+from grader.reports.report import Report, SubmissionReport
 from tests.reports import samples
 from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
 
@@ -195,7 +194,7 @@ def test_the_outcomes_look_different():
 
 
 def test_pictures_speak():
-    view = views(compared("weights", np.array([[1.0, 0.0]]), np.array([[NAN, 0.25]])))[1]
+    view = compared("weights", np.array([[1.0, 0.0]]), np.array([[NAN, 0.25]]))[1]
     drawn = heatmap.svg(view, heatmap.shared_scale([view]))
     picture = ElementTree.fromstring(drawn)
     assert picture.get("role") == "img"
@@ -220,7 +219,7 @@ def test_nothing_of_a_verdict_falls_apart_in_a_notebook_that_is_not_trusted():
 
 def test_scales():
     def scale(*arrays):
-        return heatmap.shared_scale([view for array in arrays for view in views(compared("r", array, array))[:1]])
+        return heatmap.shared_scale([table for array in arrays for table in compared("r", array, array)[:1]])
 
     assert scale(np.array([0.2, 1.0]), np.array([0.0, 0.9])) == heatmap.Scale("weights", 0.0, 1.0)
     assert scale(np.array([0.2, 1.0]), np.array([4.0, NAN])) == heatmap.Scale("values", 0.0, 4.0)

@@ -8,8 +8,9 @@ import pytest
 
 from grader.course import references
 from grader.course.course import open_course
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports.class_summary import ClassSummary
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.reports.similarity import find_matches, normalize, render
 from tests.reports.test_reports import Elements
 

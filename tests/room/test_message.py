@@ -47,7 +47,7 @@ def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
         secret,
         experiment=secret,
         details=(secret,),
-        tables=(Table(secret, np.zeros(1), "input"),),
+        tables=(Table(secret, "input", np.zeros((1, 1)), "float64", (1,)),),
         mistakes=("MX7", "MX8"),
         sentences=(secret, secret),
         verified=(secret,),

@@ -14,8 +14,9 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.class_folder import ClassEntry, pack, unpack
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Verdict
 from grader.reports import class_page, feedback, grades_csv, junit, terminal
+from grader.reports.report import LessonReport, Report, SubmissionReport
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
 from grader.submission.submission import read_submission
