@@ -1,6 +1,6 @@
 """A verdict's sentences on what was observed, each made of a finding, a failure or a case.
 
-What may be behind it is worded where it is recognized: exceptions.py, beginner.py, symptoms.py, where_right.py.
+What may be behind it is worded where it is recognized: rules.py, symptoms.py, where_right.py.
 """
 
 from __future__ import annotations
