@@ -15,7 +15,7 @@ from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
 from grader import figures
-from grader.figures import COLOURS, arrows, bars, matrix, panels, picture, show
+from grader.figures import COLOURS, matrix, panels, picture, show
 from tests.conftest import ROOT
 
 
@@ -162,13 +162,12 @@ def test_several_controls_stand_in_one_box_and_each_moves_the_picture(monkeypatc
     assert updated == ["at (3, 2)", "at (4, 2)"]
 
 
-def test_arrows_reach_their_ends_and_bars_their_heights():
-    ax = arrows({"q": (1, 2), "k": (-1, 0.5)}, "Vectors", colour=["blue", "orange"])
+def test_an_arrow_reaches_its_end_on_axes_of_equal_scale_that_show_it():
+    _, (ax,) = panels(1)
+    figures.plane.arrow(ax, (1, 2), reach=3)
+    figures.plane.arrow(ax, (-1, 0.5), reach=3)
     assert [annotation.xy for annotation in ax.texts if annotation.arrow_patch] == [(1, 2), (-1, 0.5)]
-    assert ax.get_xlim()[0] < -1 and ax.get_aspect() == 1
-    ax = bars([0.2, 0.8], "Weights", labels=["a", "b"])
-    assert [bar.get_height() for bar in ax.patches] == [0.2, 0.8]
-    assert texts_in(ax) == ["0.20", "0.80"]
+    assert (ax.get_xlim(), ax.get_aspect()) == ((-3, 3), 1) and ax.get_ylim()[0] < 0 and ax.get_ylim()[1] == 3
 
 
 def test_a_picture_is_an_image_with_alternative_text_in_quotes_and_all():

@@ -1,4 +1,4 @@
-"""What figures are drawn with: panels, matrices, bars, sliders; the lessons' own are in their folders.
+"""What figures are drawn with: panels, matrices, sliders; the lessons' own are in their folders.
 
 A lesson's own figures live in its folder, solutions/01_three_tokens/figures.py, and are reached as
 `figures.three_tokens.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:
@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "Picture", "arrows", "bars", "follow", "matrix", "panels", "picture", "show"]
+__all__ = ["COLOURS", "Picture", "follow", "matrix", "panels", "picture", "show"]
 
 # Okabe and Ito (2008), "Color Universal Design": told apart with every common color vision.
 COLOURS = {
@@ -153,8 +153,8 @@ def matrix(
         _, (ax,) = panels(1, width=min(max(0.62 * array.shape[1] + 1.2, 2.6), 7))
     low, high = limits or _limits(array, kind)
     ramp = LinearSegmentedColormap.from_list(kind, _RAMPS[kind])
-    shown = np.ma.masked_invalid(array)
-    image = ax.imshow(shown, cmap=ramp, vmin=low, vmax=high, aspect="equal", interpolation="nearest")
+    finite = np.ma.masked_invalid(array)
+    image = ax.imshow(finite, cmap=ramp, vmin=low, vmax=high, aspect="equal", interpolation="nearest")
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
     _set_ticks(ax, array.shape, rows, columns)
     _mark_missing(ax, array)
@@ -229,7 +229,7 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
         ax.text(
             column,
             row,
-            _written(number, fmt),
+            _format(number, fmt),
             ha="center",
             va="center",
             zorder=5,
@@ -239,90 +239,11 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
         )
 
 
-def _written(number: float, fmt: str) -> str:
+def _format(number: float, fmt: str) -> str:
     text = format(number, fmt)
     if float(text) == 0:
         text = text.lstrip("-")
     return text.replace("inf", "∞").replace("-", "−")
-
-
-def arrows(
-    vectors: Mapping[str, Sequence[float]],
-    title: str,
-    *,
-    colour: str | Sequence[str] = "blue",
-    ax: Axes | None = None,
-    style: str = "-",
-    reach: float | None = None,
-) -> Axes:
-    """Named 2-D vectors as arrows from the origin, on axes of equal scale.
-
-    vectors: name -> (x, y); `colour`: a name of `COLOURS`, or one for each vector; style: '-' or '--'.
-    reach: the axes show −reach … reach where a vector points below zero, else 0 … reach. Call it
-    again with the same ax to lay a second family of vectors over the first.
-    """
-    if ax is None:
-        _, (ax,) = panels(1)
-    colours = [colour] * len(vectors) if isinstance(colour, str) else list(colour)
-    for (name, (x, y)), paint in zip(vectors.items(), colours, strict=True):
-        ax.annotate(
-            "",
-            (x, y),
-            (0, 0),
-            arrowprops={
-                "arrowstyle": "-|>,head_width=0.25,head_length=0.5",
-                "color": COLOURS[paint],
-                "linewidth": 2.2,
-                "linestyle": style,
-                "shrinkA": 0,
-                "shrinkB": 0,
-            },
-        )
-        length = float(np.hypot(x, y)) or 1.0
-        ax.annotate(
-            name,
-            (x, y),
-            (9 * x / length, 9 * y / length),
-            textcoords="offset points",
-            color=COLOURS[paint],
-            ha="center",
-            va="center",
-            fontweight="bold",
-        )
-    ends = np.array([list(map(float, end)) for end in vectors.values()])
-    reach = reach or 1.25 * max(float(np.abs(ends).max(initial=0.0)), 1e-9)
-    ax.set_xlim(-reach if (ends[:, 0] < 0).any() else min(ax.get_xlim()[0], -0.12 * reach), reach)
-    ax.set_ylim(-reach if (ends[:, 1] < 0).any() else min(ax.get_ylim()[0], -0.12 * reach), reach)
-    ax.set(title=title, aspect="equal")
-    return ax
-
-
-def bars(
-    heights: Any,
-    title: str,
-    *,
-    labels: Sequence[str],
-    ax: Axes | None = None,
-    colour: str = "blue",
-    ylabel: str = "weight",
-    limits: tuple[float, float] | None = None,
-    fmt: str = ".2f",
-) -> Axes:
-    """One bar for each label with its number above it; limits: the range of the vertical axis."""
-    heights = np.asarray(heights, dtype=float)
-    if ax is None:
-        _, (ax,) = panels(1)
-    container = ax.bar(range(len(heights)), heights, color=COLOURS[colour], width=0.65)
-    ax.bar_label(container, [_written(height, fmt) for height in heights], padding=2, fontsize=9.5)
-    ax.set_xticks(range(len(heights)), list(labels))
-    ax.tick_params(axis="x", length=0)
-    ax.grid(False, axis="x")
-    ax.set(title=title, ylabel=ylabel)
-    if limits is not None:
-        ax.set_ylim(*limits)
-    else:
-        ax.margins(y=0.15)
-    return ax
 
 
 class Picture:

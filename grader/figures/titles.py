@@ -34,10 +34,10 @@ def _room(ax: Axes, other: Axes | None) -> float:
     middle = (box.x0 + box.x1) / 2
     if other is None:
         return min(middle, ax.figure.bbox.width - middle) - GAP
-    theirs = other.get_window_extent()
-    if abs(theirs.y1 - box.y1) > box.height / 2:  # of another row
+    other_box = other.get_window_extent()
+    if abs(other_box.y1 - box.y1) > box.height / 2:  # of another row
         return float("inf")
-    return abs((theirs.x0 + theirs.x1) / 2 - middle) / 2 - GAP
+    return abs((other_box.x0 + other_box.x1) / 2 - middle) / 2 - GAP
 
 
 def _wrap(title: Text, room: float) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grader.figures import COLOURS, Picture, arrows, follow, panels, picture, show
+from grader.figures import COLOURS, Picture, follow, panels, picture, show
+
+from ..shared.figures.plane import arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +91,7 @@ def _strip() -> Picture:
 def _plane(ax: Axes, query: Array, *, small: bool = False) -> None:
     """The keys as dots and the query as an arrow."""
     ax.plot(*zip((0, 0), 3.7 * query / query.max()), color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
-    arrows({"": query}, "", ax=ax, colour="vermillion", reach=3.7)
+    arrow(ax, query, reach=3.7)
     ax.annotate(
         "query",
         0.6 * query,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grader.figures import COLOURS, arrows, matrix, panels, show
+from grader.figures import COLOURS, matrix, panels, show
+
+from ..shared.figures.plane import arrow
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 Array = np.ndarray
 
@@ -25,7 +27,7 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
     )
     for ax, query, asks in zip(axes, Q, names, strict=True):
         ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
-        _arrow_to(ax, query, clear=(K == query).all(axis=1).any())
+        arrow(ax, query, gap=6 if (K == query).all(axis=1).any() else 0)  # else its head covers the dot at its tip
         for key, name in zip(K, names, strict=True):
             landing = (key @ query) / (query @ query) * query
             ax.plot(*zip(key, landing), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
@@ -55,22 +57,6 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
         fig,
         alt="Three panels, one for each query, which is an arrow. The keys are dots, and a dotted line leads from each of them to "
         f"its projection on the query's line. {said}.",
-    )
-
-
-def _arrow_to(ax: Axes, tip: Array, *, clear: bool) -> None:
-    """An arrow from the origin; clear: its head ends at the edge of the dot that lies at its tip."""
-    ax.annotate(
-        "",
-        tip,
-        (0, 0),
-        arrowprops={
-            "arrowstyle": "-|>,head_width=0.25,head_length=0.5",
-            "color": COLOURS["vermillion"],
-            "linewidth": 2.2,
-            "shrinkA": 0,
-            "shrinkB": 6 if clear else 0,
-        },
     )
 
 
@@ -174,7 +160,7 @@ def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, t
     paints[target] = "blue"
     left.add_patch(_circle())
     direction = query / np.linalg.norm(query)
-    arrows({"": 0.8 * direction}, "", ax=left, colour="vermillion", reach=1.35)
+    arrow(left, 0.8 * direction, reach=1.35)
     left.annotate(
         "query:\ndirection only",
         0.5 * direction,
