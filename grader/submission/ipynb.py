@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.source.requirements import unmet
+from grader.source.requirements import missing_requirement
 from grader.util import links
 from grader.util.names import printable
 
@@ -96,7 +96,7 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
         notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
     notes += _exercises_without_code(content)
     version = _version(content)
-    cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
+    cells = [cell._replace(requires=missing_requirement(cell.text, version)) for cell in cells]
     lesson = course_metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from grader.source.definitions import changed_definitions, defined_names, first_line, normalize, parse, used_names
 from grader.source.dependencies import Effects
-from grader.source.magics import file_run, without_magics
+from grader.source.magics import script_name, without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
 from grader.util.names import printable
@@ -237,7 +237,7 @@ class _Overlay:
             self.magics[cell.exercise] = cell
         if text.strip():
             if cell.role == "exercise":
-                self.meant[cell.exercise] = len(self.cells), file_run(cell.text)
+                self.meant[cell.exercise] = len(self.cells), script_name(cell.text)
             label = f"cell {cell.number}"
             self.cells.append(RunCell(label, text, True, cell.requires, label))
 
