@@ -127,8 +127,8 @@ def archive_refusal(names: Sequence[str]) -> str:
     archives = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
     if not archives:
         return ""
-    more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
+    others = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
     return (
-        f"contains archives, which are not opened: {printable(archives[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
+        f"contains archives, which are not opened: {printable(archives[0])}{others}. `grader collect ARCHIVE --to collected` sorts what "
         f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}"
     )
