@@ -22,7 +22,7 @@ def parse(text: str) -> ast.Module | None:
     return _parse_cached(text)[0]
 
 
-def too_deep(text: str) -> bool:
+def is_too_deep(text: str) -> bool:
     """Whether code that `parse` gives up is too long or too deep for it: where more stack is allowed, it may still be Python."""
     return _parse_cached(text)[1]
 
@@ -71,7 +71,7 @@ def defined_names(text: str) -> frozenset[str]:
     """
     tree = parse(text)
     if tree is None:
-        names = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        names = (definition or target for definition, target in _DEFINITION.findall(text[:MAX_CODE]))
         return frozenset(unicodedata.normalize("NFKC", name) for name in names)
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
 

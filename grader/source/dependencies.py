@@ -35,9 +35,9 @@ class Effects:
         parts = list(_evaluated_nodes(node))
         evaluated_names = {part.id for part in parts if isinstance(part, ast.Name)}
         self.reads = names.now & evaluated_names, names.later & evaluated_names
-        certain = isinstance(node, _BINDERS) and getattr(node, "value", node) is not None
+        is_certain = isinstance(node, _BINDERS) and getattr(node, "value", node) is not None
         walrus = {part.target.id for part in parts if isinstance(part, ast.NamedExpr)}
-        self.gives = set(names.binds - walrus) if certain else set()
+        self.gives = set(names.binds - walrus) if is_certain else set()
         self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
         self.alters: set[str] = set()
         self.touches: set[str] = set()
@@ -47,10 +47,10 @@ class Effects:
                 for name, dotted in imports_of(part).items():
                     self.imports.setdefault(name, set()).add(dotted)
         if not isinstance(node, (*DEFINITIONS, *IMPORTS)):
-            self._read_running(node)
+            self._read_changes(node)
         self.globals = names.now | names.later | self.imports.keys()
 
-    def _read_running(self, node: ast.stmt) -> None:
+    def _read_changes(self, node: ast.stmt) -> None:
         for part in nodes_outside([node], *INNER):
             if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, (ast.Store, ast.Del)):
                 self.alters.add(root(part))  # `SelfAttention.forward = helper` is part of SelfAttention
@@ -107,8 +107,8 @@ class Dependencies:
         for position, statement in enumerate(self.statements):
             for name in statement.gives:
                 self.lives.setdefault(name, []).append([])
-            changed = statement.may_give | statement.alters | (statement.touches & own)
-            for name in statement.gives | changed:
+            changes = statement.may_give | statement.alters | (statement.touches & own)
+            for name in statement.gives | changes:
                 self.lives.setdefault(name, [[]])[-1].append(position)
 
     def last_statements(self, name: str) -> list[Any]:

@@ -36,8 +36,8 @@ def without_magics(text: str) -> str:
     if parse(text) is not None:
         return text
     lines = text.split("\n")
-    first = next(filter(str.strip, lines), "")
-    indent = first[: len(first) - len(first.lstrip(" \t"))]
+    first_line = next(filter(str.strip, lines), "")
+    indent = first_line[: len(first_line) - len(first_line.lstrip(" \t"))]
     plain_lines, depth, quote, in_command, in_statement = [], 0, "", False, False
     for line in (line.removeprefix(indent) for line in lines):
         if in_command:  # of a shell command that ended in a backslash

@@ -10,7 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from grader.source.definitions import code_lines, function_name, parse, too_deep
+from grader.source.definitions import code_lines, function_name, is_too_deep, parse
 from grader.source.dependencies import Dependencies, Statement, text_of
 from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
@@ -62,7 +62,7 @@ class Reading:
             tree = parse(cell)
             body, lines = (tree.body, code_lines(cell)) if tree is not None else ([], [])
             cell_statements = [Statement(node, lines) for node in body]
-            if (tree is None and too_deep(cell)) or any(statement.depth >= _MAX_DEPTH for statement in cell_statements):
+            if is_too_deep(cell) or any(statement.depth >= _MAX_DEPTH for statement in cell_statements):
                 self.has_unread_cells = True
             else:
                 statements += cell_statements
@@ -102,8 +102,8 @@ class Reading:
         mentions: list[Mention] = []
         for _, statement, alias, first in self.dependencies.walk(name):
             if first and statement not in self._mentions:
-                possible = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement] = [mention for mention in possible if mention is not None]
+                optional_mentions = (self._mention(statement, node) for node in statement.nodes)
+                self._mentions[statement] = [mention for mention in optional_mentions if mention is not None]
             mentions += self._mentions[statement] if first else []
             if alias in statement.imports and alias in statement.gives | statement.may_give:
                 mentions.append(Mention(statement, statement.node, _import_target(statement.imports[alias]), "library"))

@@ -65,10 +65,10 @@ def missing_requirement(text: str, version: tuple[int, ...] | None = None) -> st
     tree = parse(without_magics(text))
     if tree is not None:
         return next(_missing_features(tree, version), "")
-    since = _syntax_since(text)
-    if since is None and version > max(NEWEST_VERSION, sys.version_info[:2]):
-        since = version  # what is new there nobody knows here
-    return f"python>={since[0]}.{since[1]}" if since and sys.version_info[:2] < since <= version else ""
+    syntax = _syntax_version(text)
+    if syntax is None and version > max(NEWEST_VERSION, sys.version_info[:2]):
+        syntax = version  # what is new there nobody knows here
+    return f"python>={syntax[0]}.{syntax[1]}" if syntax and sys.version_info[:2] < syntax <= version else ""
 
 
 def advice(requirement: str) -> str:
@@ -98,14 +98,14 @@ def _missing_features(tree: ast.Module, version: tuple[int, ...]) -> Iterator[st
             case _:
                 continue
         for module, name in features:
-            top, since = module.partition(".")[0], (3, NEW_NAMES.get((module, name), 0))
+            top, minor = module.partition(".")[0], NEW_NAMES.get((module, name), 0)
             if top in LIBRARIES and not installed(top):
                 yield LIBRARIES[top] or top
-            if sys.version_info[:2] < since <= version:
-                yield f"python>=3.{since[1]}"
+            if sys.version_info[:2] < (3, minor) <= version:
+                yield f"python>=3.{minor}"
 
 
-def _syntax_since(text: str) -> tuple[int, ...] | None:
+def _syntax_version(text: str) -> tuple[int, ...] | None:
     """Since which Python code parses that does not parse here; None where none is known that would take it.
 
     In place of each f-string, which since 3.12 may hold any expression, and of each t-string, which came with 3.14, stands a plain
@@ -113,20 +113,20 @@ def _syntax_since(text: str) -> tuple[int, ...] | None:
     """
     scanner = _Scanner(text)
     try:
-        code, since = "\n".join([scanner.code(0, ""), *scanner.expressions]), scanner.since
+        code, newest = "\n".join([scanner.code(0, ""), *scanner.expressions]), scanner.minor
     except ValueError:
-        code, since = text, 0
+        code, newest = text, 0
     for minor, pattern, replacement in _REWRITES:
         older_code = re.sub(pattern, replacement, code, flags=re.MULTILINE)
-        since, code = (max(since, minor), older_code) if older_code != code else (since, code)
-    return (3, since) if since and parse(without_magics(code)) is not None else None
+        newest, code = (max(newest, minor), older_code) if older_code != code else (newest, code)
+    return (3, newest) if newest and parse(without_magics(code)) is not None else None
 
 
 class _Scanner:
-    """Reads code as Python 3.14 does as far as strings go. Raises: ValueError where one does not end, or is no string."""
+    """Reads code as Python 3.14 does as far as strings go; minor: of the 3.x that they need. Raises: ValueError where one is none."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.position, self.since = text, 0, 0
+        self.text, self.position, self.minor = text, 0, 0
         self.expressions: list[str] = []
 
     def code(self, depth: int, terminators: str) -> str:
@@ -164,7 +164,7 @@ class _Scanner:
                 self._literal(quote)
             self.position += len(quote)
             return self.text[match.start() : self.position]
-        self.since = max(self.since, 14 if "t" in prefix else 12)
+        self.minor = max(self.minor, 14 if "t" in prefix else 12)
         self._fields(quote, depth)
         return '""'
 

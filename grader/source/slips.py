@@ -15,11 +15,11 @@ from grader.source.definitions import called_name, code_lines, dotted_name, pars
 from grader.source.scopes import DEFINITIONS, INNER, imports_of, names_of, nodes_outside
 
 MAX_SLIPS = 40  # of one exercise
-_IN_BOTH = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
+_SHARED_NAMES = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
 STARS = {  # which of Python's own names `from … import *` gives another meaning
     "math": {"pow"},
-    "numpy": _IN_BOTH | {"divmod"},
-    "torch": _IN_BOTH | {"complex", "float", "int", "range"},
+    "numpy": _SHARED_NAMES | {"divmod"},
+    "torch": _SHARED_NAMES | {"complex", "float", "int", "range"},
 }
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _INTROSPECTION = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
@@ -98,11 +98,11 @@ class _SlipReader:
         own_nodes = list(nodes_outside(ast.iter_child_nodes(function), *INNER))
         yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in own_nodes)
         returns = any(isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and node.value for node in own_nodes)
-        last = function.body[-1]
-        raises = len(function.body) <= 2 and isinstance(last, ast.Raise)
+        last_statement = function.body[-1]
+        raises = len(function.body) <= 2 and isinstance(last_statement, ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
-            prints = isinstance(last, ast.Expr) and called_name(last.value) == "print"
-            yield self._slip("print" if prints else "no return", last)
+            prints = isinstance(last_statement, ast.Expr) and called_name(last_statement.value) == "print"
+            yield self._slip("print" if prints else "no return", last_statement)
         for loop in (node for node in own_nodes if isinstance(node, (ast.For, ast.While))):
             for statement in loop.body:
                 if isinstance(statement, ast.Return) and not yields:

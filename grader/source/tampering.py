@@ -39,7 +39,7 @@ OBJECT_FINDERS = frozenset(
     getargvalues
     """.split()
 )
-_CLOSED_NAMES = CLOSED_NAMES | OBJECT_FINDERS
+_SUSPECT_NAMES = CLOSED_NAMES | OBJECT_FINDERS
 # No text that is run has these words.
 _TEXT_WORDS = CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | OBJECT_FINDERS | TEXT_RUN | {"getattr", "modules", "sys"}
 _READ_ONLY = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find objects, if they change none
@@ -76,12 +76,12 @@ class Tampering:
             (position, way, statement.line(node))
             for position, statement in enumerate(self.reading.dependencies.statements)
             for node in statement.parts
-            if (way := self._closed(statement, node))
+            if (way := self._closed_name(statement, node))
         ]
 
-    def _closed(self, statement: Statement, node: ast.AST) -> str:
+    def _closed_name(self, statement: Statement, node: ast.AST) -> str:
         """What a node mentions that is closed, '' for nothing."""
-        if name := next((name for name in _names(node) if name in _CLOSED_NAMES), ""):
+        if name := next((name for name in _names(node) if name in _SUSPECT_NAMES), ""):
             return name
         if isinstance(node, IMPORTS):
             return _closed_import(node)

@@ -22,9 +22,9 @@ from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util.names import printable
 
-DEEPEST = 16  # folders
-LONGEST = 1_000  # characters of one path
-LATEST = 4e9  # seconds since 1970; a time beyond is nobody's
+MAX_DEPTH = 16  # folders
+MAX_PATH = 1_000  # characters of one path
+MAX_TIME = 4e9  # seconds since 1970; a time beyond is nobody's
 _CHUNK = 1 << 20
 _OPENERS: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 NO_ARCHIVE = "is not an archive that can be read"
@@ -64,7 +64,7 @@ class Archive:
         self._streams: list[Callable[[], IO[bytes]]] = []  # parallel to entries
         self._quota = quota
         self._count = self._names = self._bytes = 0
-        with _as_unreadable(lambda why: f"is damaged ({why})" if self.entries or self.refusals else NO_ARCHIVE):
+        with _as_unreadable(lambda error: f"is damaged ({error})" if self.entries or self.refusals else NO_ARCHIVE):
             self._list(open(path, "rb"))
 
     def copy(self, index: int, destination: str) -> int:
@@ -108,7 +108,7 @@ class Archive:
                 raise ValueError("a file of less than no bytes")  # after which the same entry would follow for ever
             if info.isreg() or info.islnk() or info.issym():
                 content = partial(archive.extractfile, info)
-                self._take(info.name, info.size, info.mtime, content, link=not info.isreg())
+                self._take(info.name, info.size, info.mtime, content, is_link=not info.isreg())
             elif not info.isdir():
                 self.refusals.append((printable(info.name), "is not a regular file"))
 
@@ -120,41 +120,41 @@ class Archive:
         if self._names > self._quota.names:
             raise Unreadable(f"holds names of more than {self._quota.names:,} characters", "")
 
-    def _take(self, name: str, size: int, time: float, stream: Callable[[], Any], link: bool) -> None:
+    def _take(self, name: str, size: int, time: float, stream: Callable[[], Any], is_link: bool) -> None:
         """Adds a file, or says why it isn't one."""
         name = name.encode("utf-8", "replace").decode()  # half a letter is none, and cannot be written anywhere
-        parts = tuple(part for part in name.replace("\\", "/").split("/", 2 * LONGEST) if part not in ("", "."))
+        parts = tuple(part for part in name.replace("\\", "/").split("/", 2 * MAX_PATH) if part not in ("", "."))
         if not parts:
             return
-        if why := self._refusal(name, parts, size, link):
-            self.refusals.append((printable(name), why))
+        if reason := self._refusal(name, parts, size, is_link):
+            self.refusals.append((printable(name), reason))
         elif ".git" in parts:
             self.checkouts.add(parts[: parts.index(".git")])
         elif not any(map(is_from_tool, parts)):
             self._bytes += size
             if self._bytes > self._quota.bytes:
-                raise _more_bytes(self._quota)
+                raise _too_many_bytes(self._quota)
             self.entries.append((parts, size, plausible_time(time)))
             self._streams.append(stream)
 
-    def _refusal(self, name: str, parts: tuple[str, ...], size: int, link: bool) -> str:
-        if len(name) > LONGEST:
-            return f"has a path of more than {LONGEST} characters"
+    def _refusal(self, name: str, parts: tuple[str, ...], size: int, is_link: bool) -> str:
+        if len(name) > MAX_PATH:
+            return f"has a path of more than {MAX_PATH} characters"
         if name.startswith(("/", "\\")) or ".." in parts or parts[0][1:2] == ":":
             return "has a path that leads out of the archive"
-        if link:
+        if is_link:
             return "is a link; links are not followed"
-        if len(parts) > DEEPEST:
-            return f"is more than {DEEPEST} folders deep"
+        if len(parts) > MAX_DEPTH:
+            return f"is more than {MAX_DEPTH} folders deep"
         return f"is larger than {self._quota.one_file >> 20} MB" if size > self._quota.one_file else ""
 
 
 def plausible_time(time: float) -> float:
     """A file's time, in seconds since 1970; 0 in place of one that cannot be."""
-    return time if 0 < time < LATEST else 0
+    return time if 0 < time < MAX_TIME else 0
 
 
-def _more_bytes(quota: Quota) -> Unreadable:
+def _too_many_bytes(quota: Quota) -> Unreadable:
     return Unreadable(f"holds more than {quota.bytes >> 30} GB", "")
 
 
@@ -173,7 +173,7 @@ class _BoundedStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = 0) -> int:
         if offset > self._quota.bytes + 1024 * self._quota.entries:
-            raise _more_bytes(self._quota)
+            raise _too_many_bytes(self._quota)
         return self._stream.seek(offset, whence)
 
     def tell(self) -> int:

@@ -22,20 +22,20 @@ MAX_CODE = 300_000  # characters of all code cells together; the longest solved 
 MAX_NAME = 64  # characters of an id, as the format has it, and of an exercise's name
 ROLES = ("given", "demo", "exercise", "check", "payoff")
 CLEAR = "Clear its outputs (Edit, Clear Outputs of All Cells) and save it."
-EXPECTED = (
+DEFAULT_ADVICE = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
     "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
 )
 # What no grader reads and what makes notebooks large; in a cell's text the quotation marks stand behind a backslash.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_LARGE = re.compile(rb'(?P<key>"outputs"|"attachments"|"widgets")\s*+:\s*+[\[{]|' + _STRING, re.DOTALL)
-_INSIDE = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)
+_LARGE_FIELD = re.compile(rb'(?P<key>"outputs"|"attachments"|"widgets")\s*+:\s*+[\[{]|' + _STRING, re.DOTALL)
+_BRACKET = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)
 
 
 class Unreadable(Exception):
     """A notebook that cannot be read. summary: why, in one sentence; str(): also what to fix."""
 
-    def __init__(self, summary: str, advice: str = EXPECTED) -> None:
+    def __init__(self, summary: str, advice: str = DEFAULT_ADVICE) -> None:
         super().__init__(f"{summary} {advice}")
         self.summary = summary
 
@@ -163,7 +163,7 @@ def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
 def _text(data: bytes, file: str, notes: list[str]) -> str:
     """What is parsed. Of a file that is too large with its outputs, it has none."""
     encoding, excess = json.detect_encoding(data), ""  # by the byte-order mark, or by where the zeros are
-    if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _marks(data) > MAX_MARKS):
+    if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _count_marks(data) > MAX_MARKS):
         size, data = _mb(len(data)), without_outputs(data)
         notes.append(
             f"{file} has {size}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
@@ -171,7 +171,7 @@ def _text(data: bytes, file: str, notes: list[str]) -> str:
         )
     if len(data) > MAX_BYTES:
         excess = f"has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read."
-    elif (marks := _marks(data)) > MAX_MARKS:
+    elif (marks := _count_marks(data)) > MAX_MARKS:
         excess = f"holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read."
     if excess:
         raise Unreadable(f"{file} {excess}", "Keep data in files, and delete cells that you do not need.")
@@ -188,8 +188,8 @@ def without_outputs(data: bytes) -> bytes:
     Nothing is parsed: one pass over strings and brackets, in little more memory than the bytes themselves.
     """
     chunks, begin = [], 0
-    while key := next((match for match in _LARGE.finditer(data, begin) if match["key"]), None):
-        end = _closing(data, key.end())
+    while key := next((match for match in _LARGE_FIELD.finditer(data, begin) if match["key"]), None):
+        end = _closing_bracket(data, key.end())
         if end is None:  # it is cut off: no reader takes it either way
             break
         chunks.append(data[begin : key.end()])
@@ -197,10 +197,10 @@ def without_outputs(data: bytes) -> bytes:
     return b"".join([*chunks, data[begin:]])
 
 
-def _closing(data: bytes, begin: int) -> int | None:
+def _closing_bracket(data: bytes, begin: int) -> int | None:
     """Where the bracket stands that closes what opened before `begin`."""
     depth = 1
-    for match in _INSIDE.finditer(data, begin):
+    for match in _BRACKET.finditer(data, begin):
         bracket = data[match.start()]
         depth += (bracket in b"[{") - (bracket in b"]}")
         if not depth:
@@ -208,7 +208,7 @@ def _closing(data: bytes, begin: int) -> int | None:
     return None
 
 
-def _marks(data: bytes) -> int:
+def _count_marks(data: bytes) -> int:
     return sum(map(data.count, (b",", b"[", b"{")))
 
 

@@ -119,11 +119,11 @@ class Pristine:
 
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
-        stubs = {_bare(self.cells[position].text) for position in self.by_exercise.values()} | {""}
+        stubs = {_without_comments(self.cells[position].text) for position in self.by_exercise.values()} | {""}
         names = "|".join(map(re.escape, self.exercises)) or "(?!)"
         binds = re.compile(rf"^(?:def |class |)(?:{names})[ \t]*[(:=]", re.MULTILINE)
         return sum(
-            _bare(cell.text) not in stubs
+            _without_comments(cell.text) not in stubs
             and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
             for cell in notebook.cells
         )
@@ -257,21 +257,21 @@ class _Overlay:
         additions = [""] * len(lines)
         new_names: set[str] = set()
         for statement in tree.body if tree else ():
-            first, names, effects = first_line(statement), names_of(statement), Effects(statement)
-            changed = effects.alters | effects.touches | names.deletes
-            addition = lines[first : statement.end_lineno]
+            start, names, effects = first_line(statement), names_of(statement), Effects(statement)
+            changes = effects.alters | effects.touches | names.deletes
+            addition = lines[start : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 aliases = self._new_imports(statement)
                 if not aliases:
                     continue
                 if len(aliases) < len(statement.names):  # the line may be there, for what stands before the import
-                    shorter = copy.copy(statement)
-                    shorter.names = aliases
-                    addition = [additions[first] or ast.unparse(shorter)]
-            elif names.binds & self.pristine.given_names or not (names.binds or changed & new_names):
+                    new_import = copy.copy(statement)
+                    new_import.names = aliases
+                    addition = [additions[start] or ast.unparse(new_import)]
+            elif names.binds & self.pristine.given_names or not (names.binds or changes & new_names):
                 continue
             new_names |= names.binds - self.pristine.given_names
-            additions[first : first + len(addition)] = addition
+            additions[start : start + len(addition)] = addition
         return "\n".join(additions) if any(additions) else ""
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
@@ -341,5 +341,5 @@ class _Overlay:
         )
 
 
-def _bare(text: str) -> str:
+def _without_comments(text: str) -> str:
     return re.sub(r"#.*|\s+", "", text)

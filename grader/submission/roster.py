@@ -95,14 +95,14 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name)
 
 
-def read_roster(path: Path, by: str = "") -> Roster:
-    """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
+def read_roster(path: Path, key_heading: str = "") -> Roster:
+    """Reads a roster. key_heading: of the column that names the folders; by default the first of KEYS that it has.
 
     Raises: InputError, which says what to do.
     """
     (_, heading), *rows = [row for row in table.rows(path, "a roster") if any(row[1])] or [(1, [])]
     columns = _columns(heading)
-    key_column = _key_column(path, heading, columns, by)
+    key_column = _key_column(path, heading, columns, key_heading)
     lines: dict[str, int] = {}  # of the keys
     people, blank_lines, possible = [], [], {}
     if "canvas" in columns:
@@ -120,9 +120,9 @@ def read_roster(path: Path, by: str = "") -> Roster:
         if not key:
             blank_lines.append(line)
             continue
-        if (other := lines.setdefault(fold_name(_check_key(key, path, line)), line)) != line:
+        if (first_line := lines.setdefault(fold_name(_check_key(key, path, line)), line)) != line:
             raise InputError(
-                f"{path}: lines {other} and {line} both have {key!r} as {heading[key_column]}; "
+                f"{path}: lines {first_line} and {line} both have {key!r} as {heading[key_column]}; "
                 "keep only one of them, or name another column with --by."
             )
         people.append(Person(key, values, tuple(cells)))
@@ -145,13 +145,13 @@ def _columns(heading: Sequence[str]) -> dict[str, int]:
     return columns
 
 
-def _key_column(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> int:
+def _key_column(path: Path, heading: Sequence[str], columns: Mapping[str, int], key_heading: str) -> int:
     contents = f"it has {_titles(heading)}"
-    if by:
-        lower = [cell.lower() for cell in heading]
-        if by.lower().strip() not in lower:
-            raise InputError(f"{path} has no column {by!r}; {contents}.")
-        return lower.index(by.lower().strip())
+    if key_heading:
+        headings = [cell.lower() for cell in heading]
+        if key_heading.lower().strip() not in headings:
+            raise InputError(f"{path} has no column {key_heading!r}; {contents}.")
+        return headings.index(key_heading.lower().strip())
     key_columns = [columns[field] for field in KEYS if field in columns]
     if not key_columns:
         raise InputError(

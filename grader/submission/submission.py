@@ -109,9 +109,9 @@ class Submission:
         """A sentence for each lesson of which a lesson's notebook has most answers, too, and of which nothing else was handed in."""
         if file is None or file.notebook is None:
             return []
-        own, exercises = file.notebook.defines - _pristine(self.course, lesson).given_names, self.course.exercises
+        own_names, exercises = file.notebook.defines - _pristine(self.course, lesson).given_names, self.course.exercises
         others = set(self.course.lessons()) - self.lesson_files.keys()
-        answers = {other: [name for name in exercises[other] if name in own] for other in others}
+        answers = {other: [name for name in exercises[other] if name in own_names] for other in others}
         return [
             f"{file.place} has answers of lesson {other}, too, which count in a notebook of its own: {', '.join(names)}."
             for other, names in sorted(answers.items())
@@ -207,8 +207,8 @@ def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
-                unpack = " Unpack it first." if platforms.archive_refusal([path.name]) else ""
-                raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
+                advice = " Unpack it first." if platforms.archive_refusal([path.name]) else ""
+                raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{advice}")
             return [path], []
         if not path.is_dir():
             raise InputError(
@@ -325,8 +325,8 @@ def _explain_choice(ranking: Sequence[tuple[_Rank, _File]]) -> str:
         index = next((index for index, (lower, higher) in pairs if lower != higher), -1)
         reason = "cannot be read" if not index and file.notebook is None else _REASONS[index]
         reasons.append(f"{file.place} ({'the same code' if file.texts == best.texts else reason})")
-    more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
-    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*reasons, *more])}."
+    excess = [f"and {len(others) - 10} more"] if len(others) > 10 else []
+    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*reasons, *excess])}."
 
 
 def _mtime_ns(path: Path) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.submission.archives import DEEPEST, Quota, plausible_time
+from grader.submission.archives import MAX_DEPTH, Quota, plausible_time
 from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util import links
@@ -182,10 +182,10 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         if links.is_link(path):
             why = "is a link; links are not followed"
         elif stat.S_ISDIR(about.st_mode):
-            if len(parts) <= DEEPEST:
+            if len(parts) <= MAX_DEPTH:
                 _add_folder(path, top, contents, left)
                 continue
-            why = f"is more than {DEEPEST} folders deep"
+            why = f"is more than {MAX_DEPTH} folders deep"
         elif not stat.S_ISREG(about.st_mode):
             why = "is not a regular file"
         elif about.st_size > ONE_FILE:
