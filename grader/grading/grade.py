@@ -286,7 +286,7 @@ def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
     cell = plan.cells[owner] if owner is not None else None
     if verdict.status != "error" or cell is None or not cell.requires:
         return verdict
-    headline = f"{verdict.exercise} could not be graded here: {cell.lacking} {requirements.reason(cell.requires)}."
+    headline = f"{verdict.exercise} could not be graded here: {cell.origin} {requirements.reason(cell.requires)}."
     details = (requirements.advice(cell.requires),)
     return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=details)
 

@@ -37,7 +37,7 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
         cells = row[0].split() if len(row) == 1 else row
         if not any(cells) or cells[0].startswith("#") or number == 1 and cells[0].lower() in HEADINGS:
             continue
-        with table.at(path, number):
+        with table.locate_errors(path, number):
             if len(cells) < 2 or any(cells[2:]):
                 raise InputError("expected an exercise and its points, such as 'NAME,3'.")
             name = course.known_exercise(cells[0])
@@ -111,7 +111,7 @@ def read_overrides(course: Course, path: Path) -> Overrides:
         if not any(row):
             continue
         cells = dict.fromkeys(OVERRIDES, "") | dict(zip(columns, row, strict=False))
-        with table.at(path, line):
+        with table.locate_errors(path, line):
             who, name, score = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
             if not score and not cells["comment"]:
                 raise InputError("there are neither points nor a comment.")

@@ -22,7 +22,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.target import MISSING
 from grader.source.definitions import called_name, changed_definitions, defined_names, normalize, parse
 from grader.source.magics import without_magics
-from grader.source.scopes import IMPORTS, imported, names_of
+from grader.source.scopes import IMPORTS, imports_of, names_of
 from grader.util.digest import digest
 from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
@@ -136,7 +136,7 @@ class CellHistory:
         reads: the names that it reads; what functions among them read counts as well.
         """
         if isinstance(statement, IMPORTS):
-            modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
+            modules = (dotted.partition(".")[0] for dotted in imports_of(statement).values())
             file = next(filter(None, map(reach.own_file, modules)), "")
             return f"needs `{file}`. {reach.ABSENT}" if file else ""
         if not isinstance(statement, _ALWAYS_READ):

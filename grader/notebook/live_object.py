@@ -48,7 +48,7 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     needed = {own[at] for at in tampering_of(tuple(statements[at].text for at in own)).offences}
     # Anything may come from a star.
     needed |= {at for at, each in enumerate(statements) if "*" in each.effects.imports}
-    needed |= {binding.at for binding in dependencies.walk(name)}
+    needed |= {binding.position for binding in dependencies.walk(name)}
     # Below empty lines, a statement's lines have the numbers that they have in the cell.
     return Sources(
         tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)),

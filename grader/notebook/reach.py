@@ -16,7 +16,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from grader.source.definitions import MAX_CODE, parse
-from grader.source.magics import file_run
+from grader.source.magics import script_name
 from grader.source.scopes import IMPORTS, names_of
 
 ABSENT = "Grading reads the notebook alone: copy the code of that file into a cell."
@@ -96,7 +96,7 @@ def own_file(module_name: str) -> str:
 def names_taken(text: str) -> dict[str, str]:
     """The names that a `%run` or a `from … import *` takes from a file of the learner's, without what that imports, and that file."""
     taken: dict[str, str] = {}
-    for file in (file_run(text), *map(own_file, _STAR_IMPORT.findall(text))):
+    for file in (script_name(text), *map(own_file, _STAR_IMPORT.findall(text))):
         try:
             with open(file, encoding="utf-8") as code:
                 tree = parse(code.read(MAX_CODE))

@@ -103,7 +103,7 @@ class Reader(LocalReader):
         return decoded(dict[str, tuple[Offence | None, tuple[Slip, ...]]], findings)
 
     def archive(self, path: str, quota: Quota, into: str) -> None:
-        """Writes what an archive holds into a file, as JSON: see archives.Archive. Raises: Unreadable; `what` follows a name."""
+        """Writes what an archive holds into a file, as JSON: see archives.Archive. Raises: Unreadable; `summary` follows a name."""
         self._unpack(do="archive", path=path, quota=quota, into=into)
 
     def member(self, path: str, quota: Quota, at: int, into: str) -> None:

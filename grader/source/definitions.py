@@ -11,7 +11,7 @@ from functools import lru_cache
 from grader.source.scopes import names_of
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
-MAX_KEPT = 4_000  # of one whose tree is kept among others: a tree takes a hundred times the memory of its text
+MAX_CACHED = 4_000  # of one whose tree is kept among others: a tree takes a hundred times the memory of its text
 _DEFINITION = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
 )
@@ -19,16 +19,16 @@ _DEFINITION = re.compile(
 
 def parse(text: str) -> ast.Module | None:
     """The syntax tree of a stranger's code, not to be changed; None where it is no Python, too long or nested too deeply."""
-    return _parsed(text)[0]
+    return _parse_cached(text)[0]
 
 
-def too_deep(text: str) -> bool:
+def is_too_deep(text: str) -> bool:
     """Whether code that `parse` gives up is too long or too deep for it: where more stack is allowed, it may still be Python."""
-    return _parsed(text)[1]
+    return _parse_cached(text)[1]
 
 
-def _parsed(text: str) -> tuple[ast.Module | None, bool]:
-    return _short(text) if len(text) <= MAX_KEPT else _long(text)
+def _parse_cached(text: str) -> tuple[ast.Module | None, bool]:
+    return _parse_short(text) if len(text) <= MAX_CACHED else _parse_long(text)
 
 
 def _parse(text: str) -> tuple[ast.Module | None, bool]:
@@ -45,8 +45,8 @@ def _parse(text: str) -> tuple[ast.Module | None, bool]:
         return None, False
 
 
-_short = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
-_long = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
+_parse_short = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
+_parse_long = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
 def code_lines(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def code_lines(text: str) -> list[str]:
 
 def first_line(statement: ast.stmt) -> int:
     """The number of a statement's first line, decorators included, from 0."""
-    return min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]) - 1
+    return min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", ()))]) - 1
 
 
 def normalize(text: str) -> str:
@@ -71,7 +71,7 @@ def defined_names(text: str) -> frozenset[str]:
     """
     tree = parse(text)
     if tree is None:
-        names = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        names = (definition or target for definition, target in _DEFINITION.findall(text[:MAX_CODE]))
         return frozenset(unicodedata.normalize("NFKC", name) for name in names)
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
 
@@ -113,12 +113,12 @@ def used_names(text: str) -> frozenset[str]:
 
 def changed_definitions(text: str, original: str) -> list[str]:
     """The functions and classes of a cell's original text that its text defines in another way."""
-    theirs, own = (
+    definitions, originals = (
         {
-            one.name: ast.dump(one)
-            for one in (tree.body if tree else ())
-            if isinstance(one, (ast.FunctionDef, ast.ClassDef))
+            node.name: ast.dump(node)
+            for node in (tree.body if tree else ())
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
         }
         for tree in map(parse, (text, original))
     )
-    return [name for name in own if theirs.get(name, own[name]) != own[name]]
+    return [name for name, dump in originals.items() if definitions.get(name, dump) != dump]

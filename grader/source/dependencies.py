@@ -13,15 +13,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from grader.source.definitions import root
-from grader.source.scopes import DEFINITIONS, IMPORTS, INNER, imported, names_of, nodes_outside
+from grader.source.scopes import DEFINITIONS, IMPORTS, INNER, imports_of, names_of, nodes_outside
 
-_BINDING = (
-    *DEFINITIONS,
-    *IMPORTS,
-    ast.Assign,
-    ast.AnnAssign,
-)  # whenever they run to their end; an annotation alone does not
-_ASKING = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _only_asks knows
+# These bind whenever they run to their end; an annotation alone does not.
+_BINDERS = (*DEFINITIONS, *IMPORTS, ast.Assign, ast.AnnAssign)
+_INSPECTIONS = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _inspects knows
 
 
 class Effects:
@@ -30,31 +26,31 @@ class Effects:
     gives: names that it binds for certain; may_give: those that it may bind, in a branch, a
     loop or a function that it defines; alters: names whose attributes or items it sets or deletes; touches: names on which it
     calls a method; imports: what each name that it imports, at whatever depth, stands for; reads: global names that are
-    read while it runs, and those that its functions read when they are called; outside: names that are no local
+    read while it runs, and those that its functions read when they are called; globals: names that are no local
     variables here.
     """
 
     def __init__(self, node: ast.stmt) -> None:
         names = names_of(node)
         parts = list(_evaluated_nodes(node))
-        used = {part.id for part in parts if isinstance(part, ast.Name)}
-        self.reads = names.now & used, names.later & used
-        certain = isinstance(node, _BINDING) and getattr(node, "value", node) is not None
+        evaluated_names = {part.id for part in parts if isinstance(part, ast.Name)}
+        self.reads = names.now & evaluated_names, names.later & evaluated_names
+        is_certain = isinstance(node, _BINDERS) and getattr(node, "value", node) is not None
         walrus = {part.target.id for part in parts if isinstance(part, ast.NamedExpr)}
-        self.gives = set(names.binds - walrus) if certain else set()
+        self.gives = set(names.binds - walrus) if is_certain else set()
         self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
         self.alters: set[str] = set()
         self.touches: set[str] = set()
         self.imports: dict[str, set[str]] = {}
         for part in parts:
             if isinstance(part, IMPORTS):
-                for name, dotted in imported(part).items():
+                for name, dotted in imports_of(part).items():
                     self.imports.setdefault(name, set()).add(dotted)
         if not isinstance(node, (*DEFINITIONS, *IMPORTS)):
-            self._read_running(node)
-        self.outside = names.now | names.later | self.imports.keys()
+            self._read_changes(node)
+        self.globals = names.now | names.later | self.imports.keys()
 
-    def _read_running(self, node: ast.stmt) -> None:
+    def _read_changes(self, node: ast.stmt) -> None:
         for part in nodes_outside([node], *INNER):
             if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, (ast.Store, ast.Del)):
                 self.alters.add(root(part))  # `SelfAttention.forward = helper` is part of SelfAttention
@@ -80,8 +76,8 @@ class Statement(Effects):
             level = [child for part in level for child in ast.iter_child_nodes(part)]
 
     def line(self, node: ast.AST) -> str:
-        at = getattr(node, "lineno", 0)
-        return self._lines[at - 1].strip() if 0 < at <= len(self._lines) else ""
+        number = getattr(node, "lineno", 0)
+        return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -90,9 +86,9 @@ class Statement(Effects):
 
 
 class Binding(NamedTuple):
-    """A statement that a name leads to. at: its place; name: by which of its names; first: False where it was met before by another."""
+    """A statement that a name leads to. position: its place; name: by which of its names; first: False where another led there before."""
 
-    at: int
+    position: int
     statement: Any  # a Statement, or what else the Dependencies was made of
     name: str
     first: bool
@@ -106,18 +102,18 @@ class Dependencies:
 
     def __init__(self, statements: Iterable[Effects]) -> None:
         self.statements: list[Any] = list(statements)
-        own = {name for one in self.statements for name in (one.gives | one.may_give) - one.imports.keys()}
+        own = {name for effect in self.statements for name in (effect.gives | effect.may_give) - effect.imports.keys()}
         self.lives: dict[str, list[list[int]]] = {}
-        for at, statement in enumerate(self.statements):
+        for position, statement in enumerate(self.statements):
             for name in statement.gives:
                 self.lives.setdefault(name, []).append([])
-            changed = statement.may_give | statement.alters | (statement.touches & own)
-            for name in statement.gives | changed:
-                self.lives.setdefault(name, [[]])[-1].append(at)
+            changes = statement.may_give | statement.alters | (statement.touches & own)
+            for name in statement.gives | changes:
+                self.lives.setdefault(name, [[]])[-1].append(position)
 
-    def last(self, name: str) -> list[Any]:
+    def last_statements(self, name: str) -> list[Any]:
         """What made the name's last value: its definition, and what changed that."""
-        return [self.statements[at] for at in self.lives.get(name, [[]])[-1]]
+        return [self.statements[position] for position in self.lives.get(name, [[]])[-1]]
 
     def walk(self, name: str) -> Iterator[Binding]:
         """Every statement that the name's last value is made of, at whatever remove.
@@ -125,21 +121,21 @@ class Dependencies:
         What is read while a statement runs means what it meant there; what a function reads when it is called, what it means at
         the end. What it meant at calls before that shows while it runs.
         """
-        waiting, visited, met = [(name, len(self.statements))], set[tuple[str, int]](), set[int]()
-        while waiting:
-            name, before = waiting.pop()
+        stack, visited_lives, visited = [(name, len(self.statements))], set[tuple[str, int]](), set[int]()
+        while stack:
+            name, end = stack.pop()
             lives = self.lives.get(name, [[]])
-            value = max(0, bisect_left(lives, [before]) - 1)  # the first where it has none yet
-            if (name, value) in visited:
+            index = max(0, bisect_left(lives, [end]) - 1)  # the first where it has none yet
+            if (name, index) in visited_lives:
                 continue
-            visited.add((name, value))
-            for at in lives[value]:
-                statement = self.statements[at]
-                yield Binding(at, statement, name, at not in met)
-                if at not in met:
-                    met.add(at)
+            visited_lives.add((name, index))
+            for position in lives[index]:
+                statement = self.statements[position]
+                yield Binding(position, statement, name, position not in visited)
+                if position not in visited:
+                    visited.add(position)
                     now, later = map(sorted, statement.reads)
-                    waiting += [(read, len(self.statements)) for read in later] + [(read, at) for read in now]
+                    stack += [(name, len(self.statements)) for name in later] + [(name, position) for name in now]
 
 
 def text_of(node: ast.AST | None) -> str | None:
@@ -154,25 +150,25 @@ def text_of(node: ast.AST | None) -> str | None:
 
 
 def _evaluated_nodes(statement: ast.AST) -> Iterator[ast.AST]:
-    waiting = [statement]
-    while waiting:
-        node = waiting.pop()
+    stack = [statement]
+    while stack:
+        node = stack.pop()
         yield node
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns"):
                 continue
             nodes = (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST))
-            waiting += [part for part in nodes if not (isinstance(node, _ASKING) and _only_asks(node, name, part))]
+            stack += [part for part in nodes if not (isinstance(node, _INSPECTIONS) and _inspects(node, name, part))]
 
 
-def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
+def _inspects(parent: ast.AST, field: str, child: ast.AST) -> bool:
     """True for a name that is compared or asked about and not handed on: isinstance(x, nn.Linear), f.__doc__, a docstring."""
     if isinstance(parent, ast.Expr):
         return isinstance(child, ast.Constant)
     if isinstance(parent, ast.MatchClass):
         return field == "cls"
-    plain = child.elts if isinstance(child, ast.Tuple) else [child]
-    if not all(isinstance(part, ast.Attribute) and root(part) for part in plain):
+    operands = child.elts if isinstance(child, ast.Tuple) else [child]
+    if not all(isinstance(part, ast.Attribute) and root(part) for part in operands):
         return False
     if isinstance(parent, ast.Compare):
         return all(isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for operator in parent.ops)

@@ -10,7 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from grader.source.definitions import code_lines, function_name, parse, too_deep
+from grader.source.definitions import code_lines, function_name, is_too_deep, parse
 from grader.source.dependencies import Dependencies, Statement, text_of
 from grader.source.scopes import DEFINITIONS, IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
@@ -23,33 +23,33 @@ _ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked
 _MAKERS = frozenset(  # of classes and fields
     {"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type", "setattr", "__setattr__"}
 )
-_ALIASES = 20  # names that stand for each other
-_DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
+_MAX_ALIASES = 20  # names that stand for each other
+_MAX_DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A node of the learner's code. called: the dotted name that it mentions.
+    """A node of the learner's code. name: the dotted name that it mentions.
 
     origin: 'library', 'own' for what the learner made, 'value' where reading does not tell.
     """
 
     statement: Statement
     node: ast.AST
-    called: str
+    name: str
     origin: str
 
     @property
-    def last(self) -> str:
-        return self.called.rpartition(".")[2]
+    def last_part(self) -> str:
+        return self.name.rpartition(".")[2]
 
 
 class Reading:
     """A notebook's cells: what each name is made of, and what imports call things."""
 
-    def __init__(self, cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> None:
-        self._given = dict(given)
-        self.unread = False  # whether a cell is larger than what is read
+    def __init__(self, cells: tuple[str, ...], given_names: tuple[tuple[str, str], ...] = ()) -> None:
+        self._given_names = dict(given_names)
+        self.has_unread_cells = False  # whether a cell is larger than what is read
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
         self._in_makers: set[ast.AST] = set()  # parts of calls that make a class, which may lie in each other
         self._imports_inside: dict[str, str] = {}  # what imports inside functions and branches call things
@@ -61,18 +61,18 @@ class Reading:
         for cell in cells:
             tree = parse(cell)
             body, lines = (tree.body, code_lines(cell)) if tree is not None else ([], [])
-            read = [Statement(node, lines) for node in body]
-            if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
-                self.unread = True
+            cell_statements = [Statement(node, lines) for node in body]
+            if is_too_deep(cell) or any(statement.depth >= _MAX_DEPTH for statement in cell_statements):
+                self.has_unread_cells = True
             else:
-                statements += read
+                statements += cell_statements
         self.dependencies = Dependencies(statements)
         for statement in statements:
-            for name, dotted in statement.imports.items():
+            for name, targets in statement.imports.items():
                 if name == "*":
-                    self._stars += [one[:-2] for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
+                    self._stars += [star[:-2] for star in targets if star.partition(".")[0] in (*LIBRARIES, "numpy")]
                 elif name not in statement.gives and name not in statement.may_give:
-                    self._imports_inside[name] = _one_of(dotted)
+                    self._imports_inside[name] = _import_target(targets)
             for node in statement.parts:
                 self._note(statement, node)
 
@@ -100,37 +100,37 @@ class Reading:
     def mentions(self, name: str) -> list[Mention]:
         """Everything that `name` is made of."""
         mentions: list[Mention] = []
-        for _, statement, by_name, first in self.dependencies.walk(name):
+        for _, statement, alias, first in self.dependencies.walk(name):
             if first and statement not in self._mentions:
-                listed = (self._mention(statement, node) for node in statement.nodes)
-                self._mentions[statement] = [mention for mention in listed if mention is not None]
+                optional_mentions = (self._mention(statement, node) for node in statement.nodes)
+                self._mentions[statement] = [mention for mention in optional_mentions if mention is not None]
             mentions += self._mentions[statement] if first else []
-            if by_name in statement.imports and by_name in statement.gives | statement.may_give:
-                mentions.append(Mention(statement, statement.node, _one_of(statement.imports[by_name]), "library"))
+            if alias in statement.imports and alias in statement.gives | statement.may_give:
+                mentions.append(Mention(statement, statement.node, _import_target(statement.imports[alias]), "library"))
         return mentions
 
     def line_of_use(self, name: str, mention: Mention) -> str:
         """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
         if not isinstance(mention.node, IMPORTS):
             return ""
-        called = {alias for alias, dotted in mention.statement.imports.items() if mention.called in dotted}
+        aliases = {alias for alias, targets in mention.statement.imports.items() if mention.name in targets}
         for binding in self.dependencies.walk(name):
             for node in binding.statement.nodes:
-                if isinstance(node, ast.Name) and node.id in called:
+                if isinstance(node, ast.Name) and node.id in aliases:
                     return binding.statement.line(node)
         return ""
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
-        called, origin = self.named(statement, node) if not isinstance(node, ast.Subscript) else ("", "library")
+        name, origin = self.mentioned_name(statement, node) if not isinstance(node, ast.Subscript) else ("", "library")
         if isinstance(node, ast.Attribute) and node.attr in _ALL_NAMES and origin == "library":
-            called = f"{called.rpartition('.')[0]}.{HIDDEN}"
+            name = f"{name.rpartition('.')[0]}.{HIDDEN}"
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
-            called = "@"
+            name = "@"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            called = "solutions/" if "solutions/" in node.value.replace("\\", "/") else ""
-        return Mention(statement, node, called, origin) if called else None
+            name = "solutions/" if "solutions/" in node.value.replace("\\", "/") else ""
+        return Mention(statement, node, name, origin) if name else None
 
-    def named(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
+    def mentioned_name(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
         """(the dotted name that a node mentions, '' for none; whose it is)."""
         if isinstance(node, (ast.Attribute, ast.Subscript)):
             return self.resolve(statement, node)
@@ -140,12 +140,12 @@ class Reading:
 
     def _plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
-        if name not in statement.outside:
+        if name not in statement.globals:
             return "", ""
         if name in statement.imports and name not in statement.gives | statement.may_give:
-            return _one_of(statement.imports[name]), "library"
-        life = self.dependencies.last(name)
-        if life and name in life[0].gives:
+            return _import_target(statement.imports[name]), "library"
+        statements = self.dependencies.last_statements(name)
+        if statements and name in statements[0].gives:
             return "", ""
         if name in TEXT_RUN:
             return name, "library"
@@ -159,11 +159,11 @@ class Reading:
         if function == "vars" and args:
             base, origin = self.resolve(statement, args[0])
             return (f"{base}.{HIDDEN}", origin) if origin == "library" else ("", "")
-        at = 1 if function in _OF_OBJECT else 0
-        if function not in _LOOK_UPS or len(args) <= at:
+        index = 1 if function in _OF_OBJECT else 0
+        if function not in _LOOK_UPS or len(args) <= index:
             return "", ""
-        base, origin = self.resolve(statement, args[0]) if at else ("?", "value")
-        name = text_of(args[at])
+        base, origin = self.resolve(statement, args[0]) if index else ("?", "value")
+        name = text_of(args[index])
         return (f"{base}.{name or HIDDEN}", origin) if name is not None or origin == "library" else ("", "")
 
     def function(self, statement: Statement, node: ast.Call) -> str:
@@ -188,48 +188,49 @@ class Reading:
             first, origin = "?", "value"
         return ".".join([first, *reversed(parts)]), origin
 
-    def _name(self, statement: Statement, name: str, room: int = _ALIASES) -> tuple[str, str]:
-        """What a name in a statement stands for. room: how many other names may lead there."""
-        if name in statement.outside:
-            return self._meaning(name, room)
-        return self._alias(statement, name, room) or (name, "own" if name in ("self", "cls") else "value")
+    def _name(self, statement: Statement, name: str, budget: int = _MAX_ALIASES) -> tuple[str, str]:
+        """What a name in a statement stands for. budget: how many other names may lead there."""
+        if name in statement.globals:
+            return self._meaning(name, budget)
+        return self._alias(statement, name, budget) or (name, "own" if name in ("self", "cls") else "value")
 
-    def _alias(self, statement: Statement, name: str, room: int) -> tuple[str, str] | None:
+    def _alias(self, statement: Statement, name: str, budget: int) -> tuple[str, str] | None:
         """What of a library's a statement calls by another name, as in `t = torch`; None for any other name."""
         value = self._aliases.get((statement, name))
-        if value is None or not room:
+        if value is None or not budget:
             return None
         first, *rest = ast.unparse(value).split(".")
-        called, origin = self._name(statement, first, room - 1)
-        return (".".join([called, *rest]), origin) if origin == "library" else None
+        name, origin = self._name(statement, first, budget - 1)
+        return (".".join([name, *rest]), origin) if origin == "library" else None
 
-    def _meaning(self, name: str, room: int) -> tuple[str, str]:
+    def _meaning(self, name: str, budget: int) -> tuple[str, str]:
         """What a name of the notebook stands for."""
         if name in self._meanings:
             return self._meanings[name]
-        given = self._imports_inside.get(name) or self._given.get(name) or (name if name == "sys" else "")
-        by_itself = (given, "library") if given else (name, "value")
-        self._meanings[name] = by_itself  # for those that lead back here
-        bindings = [one for one in self.dependencies.last(name) if name in one.gives or name in one.may_give]
-        dotted = {dotted for one in bindings for dotted in one.imports.get(name, ())}
+        library = self._imports_inside.get(name) or self._given_names.get(name) or (name if name == "sys" else "")
+        default = (library, "library") if library else (name, "value")
+        self._meanings[name] = default  # for those that lead back here
+        statements = self.dependencies.last_statements(name)
+        bindings = [statement for statement in statements if name in statement.gives or name in statement.may_give]
+        targets = {dotted for statement in bindings for dotted in statement.imports.get(name, ())}
         is_plain = len(bindings) == 1 and isinstance(bindings[0].node, (ast.Assign, ast.AnnAssign))
-        alias = self._alias(bindings[0], name, room) if is_plain else None
+        alias = self._alias(bindings[0], name, budget) if is_plain else None
         meaning = name, "value"
-        if given and not dotted and not (bindings and name in bindings[0].gives):
-            meaning = by_itself  # what stands in a branch may never run and hides nothing
+        if library and not targets and not (bindings and name in bindings[0].gives):
+            meaning = default  # what stands in a branch may never run and hides nothing
         elif alias:
             meaning = alias
-        elif dotted and (module := _one_of(dotted)):
+        elif targets and (module := _import_target(targets)):
             meaning = module, "library"
-        elif bindings and not dotted and all(isinstance(one.node, DEFINITIONS) for one in bindings):
+        elif bindings and not targets and all(isinstance(statement.node, DEFINITIONS) for statement in bindings):
             meaning = name, "own"
         self._meanings[name] = meaning
         return meaning
 
 
-def _one_of(dotted: set[str]) -> str:
+def _import_target(targets: set[str]) -> str:
     """What an import stands for; '' where different libraries are tried in turn: which it is shows while it runs."""
-    return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
+    return min(targets) if len({dotted.partition(".")[0] for dotted in targets}) == 1 else ""
 
 
 def _part(node: ast.AST) -> tuple[ast.AST, str] | None:

@@ -27,7 +27,7 @@ LAYERS = frozenset(
 )
 TENSOR_LIBRARIES = frozenset("torch jax tensorflow keras autograd mlx flax tinygrad functorch".split())
 # In a guard such as isinstance(w, Tensor), which computes nothing.
-ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})
+GUARDS = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})
 NUMPY_PRODUCTS = frozenset(
     """
     matmul dot tensordot inner outer vdot multi_dot kron vecdot matvec vecmat __matmul__ __rmatmul__ __imatmul__
@@ -69,7 +69,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
-_LOOKED_UP = "looked up by a name put together at run time"
+_LOOK_UP = "looked up by a name put together at run time"
 TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
 
 
@@ -77,23 +77,23 @@ TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what l
 class Sources:
     """The learner's cells as text, in notebook order, magics already removed.
 
-    given: names that the lesson's own cells import, and what each of them stands for.
+    given_names: names that the lesson's own cells import, and what each of them stands for.
     """
 
     cells: tuple[str, ...]
-    given: tuple[tuple[str, str], ...] = ()
+    given_names: tuple[tuple[str, str], ...] = ()
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that `name` reaches; None where there is none.
 
         forbids: keys of WORDS, and TAMPERING. requires: 'einsum_products'.
         """
-        tampering = tampering_of(self.cells, self.given)
+        tampering = tampering_of(self.cells, self.given_names)
         reading = tampering.reading
-        ruled = bool(forbids or requires)
-        if reading.unread and ruled:
+        has_rules = bool(forbids or requires)
+        if reading.has_unread_cells and has_rules:
             return TOO_LONG
-        way, line = tampering.by(name) if ruled else ("", "")
+        way, line = tampering.find(name) if has_rules else ("", "")
         if way:
             return Offence(
                 f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
@@ -101,9 +101,9 @@ class Sources:
                 line,
             )
         for mention in reading.mentions(name):
-            is_own = mention.last in reading.members
+            is_own = mention.last_part in reading.members
             may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
-            sentence = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
+            sentence = _course_use(mention) or _forbidden_use(mention, forbids, may_be_library)
             if not sentence and "einsum_products" in requires:
                 sentence = _other_product(mention, may_be_library)
             if sentence:
@@ -136,57 +136,57 @@ TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for 
 
 
 @lru_cache(maxsize=4)
-def tampering_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> Tampering:
+def tampering_of(cells: tuple[str, ...], given_names: tuple[tuple[str, str], ...] = ()) -> Tampering:
     """With the reading that it is part of, made once for all exercises of a notebook."""
-    return Tampering(Reading(cells, given))
+    return Tampering(Reading(cells, given_names))
 
 
-def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> str:
+def _forbidden_use(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> str:
     """What is said of it; '' where it is allowed.
 
     may_be_library: False for what is the learner's own, or a value's method that is called like one of theirs.
     """
-    called, last = mention.called, mention.last
-    base = called.rpartition(".")[0]
-    top = called.partition(".")[0]
+    name, last_part = mention.name, mention.last_part
+    base = name.rpartition(".")[0]
+    top = name.partition(".")[0]
     for group in forbids:
         if group == TAMPERING:  # which is read of the whole notebook
             continue
-        if may_be_library and last in NAMES.get(group, ()):
-            return f"`{called.lstrip('?.')}` is {WORDS[group]}."
+        if may_be_library and last_part in NAMES.get(group, ()):
+            return f"`{name.lstrip('?.')}` is {WORDS[group]}."
         if mention.origin != "library":
             continue
-        asks = called in ASKING and not isinstance(mention.node, ast.Call)
-        if group == "torch" and top in TENSOR_LIBRARIES and not asks:
-            return f"`{called}` belongs to {WORDS[group]}."
-        if group == "table" and top == "numpy" and last in NUMPY_ARRAYS:
-            return f"`{called}` makes an array: {WORDS[group]}."
-        if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN:
-            return f"`{called}` runs code from text, which cannot be checked for {group}."
+        is_guard = name in GUARDS and not isinstance(mention.node, ast.Call)
+        if group == "torch" and top in TENSOR_LIBRARIES and not is_guard:
+            return f"`{name}` belongs to {WORDS[group]}."
+        if group == "table" and top == "numpy" and last_part in NUMPY_ARRAYS:
+            return f"`{name}` makes an array: {WORDS[group]}."
+        if name in TEXT_RUN or name.removeprefix("builtins.") in TEXT_RUN:
+            return f"`{name}` runs code from text, which cannot be checked for {group}."
         # torch itself is asked for dtypes and functions by name; what runs then is seen.
-        if last == HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
-            return f"Something of a library is {_LOOKED_UP}, which cannot be checked for {group}."
+        if last_part == HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
+            return f"Something of a library is {_LOOK_UP}, which cannot be checked for {group}."
     return ""
 
 
 def _other_product(mention: Mention, may_be_library: bool) -> str:
     """A product formed by something else than einsum."""
-    called = mention.called
-    if called == "@":
+    name = mention.name
+    if name == "@":
         return "`@` forms a product; this exercise asks for `np.einsum` alone."
-    if mention.last == HIDDEN and called.startswith("numpy."):
-        return f"Something of NumPy is {_LOOKED_UP}; this exercise asks for `np.einsum` alone."
-    if may_be_library and mention.last in NUMPY_PRODUCTS:
-        return f"`{called.lstrip('?.')}` forms a product; this exercise asks for `np.einsum` alone."
+    if mention.last_part == HIDDEN and name.startswith("numpy."):
+        return f"Something of NumPy is {_LOOK_UP}; this exercise asks for `np.einsum` alone."
+    if may_be_library and mention.last_part in NUMPY_PRODUCTS:
+        return f"`{name.lstrip('?.')}` forms a product; this exercise asks for `np.einsum` alone."
     return ""
 
 
-def _foreign(mention: Mention) -> str:
+def _course_use(mention: Mention) -> str:
     """Fetching an answer from the course itself."""
-    if mention.called == "solutions/":
+    if mention.name == "solutions/":
         return "A path into `solutions` is used; the answer should be the learner's."
-    first, _, rest = mention.called.partition(".")
-    harmless = rest.partition(".")[0] in ("figures", "check", "passed")  # a payoff that the learner changed is theirs
-    if mention.origin == "library" and first in ("solutions", "grader") and not harmless:
-        return f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
+    first, _, rest = mention.name.partition(".")
+    is_payoff = rest.partition(".")[0] in ("figures", "check", "passed")  # if a learner changed one, it is theirs
+    if mention.origin == "library" and first in ("solutions", "grader") and not is_payoff:
+        return f"`{mention.name}` reaches into the course's own {first}; the answer should be the learner's."
     return ""

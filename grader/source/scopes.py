@@ -38,7 +38,7 @@ class _Scope:
     """kind: 'module', 'class', 'function', 'comprehension' or 'types' (of type parameters).
 
     later: whether what it reads is read when a function is called. reads: (name, whether later), of what is inside it, too;
-    itself: those that it reads itself, of a class.
+    own_reads: those that it reads itself, of a class.
     """
 
     kind: str
@@ -46,24 +46,24 @@ class _Scope:
     later: bool
     binds: set[str] = field(default_factory=set)
     reads: set[tuple[str, bool]] = field(default_factory=set)
-    itself: set[tuple[str, bool]] = field(default_factory=set)
-    to_module: set[str] = field(default_factory=set)  # declared global
-    elsewhere: set[str] = field(default_factory=set)  # declared nonlocal
+    own_reads: set[tuple[str, bool]] = field(default_factory=set)
+    globals: set[str] = field(default_factory=set)  # declared as such
+    nonlocals: set[str] = field(default_factory=set)
 
 
 def nodes_outside(roots: Iterable[ast.AST], *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of trees, the last first, without those inside a node of these kinds, which itself is among them."""
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
         yield node
         if not isinstance(node, kinds):
-            waiting += ast.iter_child_nodes(node)
+            stack += ast.iter_child_nodes(node)
 
 
 def names_of(statement: ast.AST) -> Names:
     """The names of one top-level statement."""
-    return _Walk(statement).names()
+    return _ScopeVisitor(statement).names()
 
 
 def bound_in_class(node: ast.ClassDef) -> set[str]:
@@ -73,13 +73,13 @@ def bound_in_class(node: ast.ClassDef) -> set[str]:
         if isinstance(part, DEFINITIONS):
             names.add(part.name)
         elif isinstance(part, IMPORTS):
-            names |= imported(part).keys()
+            names |= imports_of(part).keys()
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             names.add(part.id)
     return names
 
 
-def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+def imports_of(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """Each name that an import binds, with what it stands for."""
     if isinstance(node, ast.ImportFrom):
         return {alias.asname or alias.name: f"{node.module or ''}.{alias.name}" for alias in node.names}
@@ -87,52 +87,53 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     return {alias.asname or top: alias.name if alias.asname else top for alias, top in tops}
 
 
-class _Walk:
+class _ScopeVisitor:
     def __init__(self, statement: ast.AST) -> None:
         self.module = _Scope("module", None, False)
         self.deletes: set[str] = set()
         self.scopes = [self.module]  # an outer one before those inside it
-        self.waiting: list[tuple[ast.AST, _Scope]] = [(statement, self.module)]
-        while self.waiting:
-            node, scope = self.waiting.pop()
-            getattr(self, f"visit_{type(node).__name__}", self._inside)(node, scope)
+        self.stack: list[tuple[ast.AST, _Scope]] = [(statement, self.module)]
+        while self.stack:
+            node, scope = self.stack.pop()
+            getattr(self, f"visit_{type(node).__name__}", self._push_children)(node, scope)
 
     def names(self) -> Names:
         reads, sets = self.module.reads, set[str]()
         for scope in reversed(self.scopes[1:]):
-            for name in scope.to_module & scope.binds:
+            for name in scope.globals & scope.binds:
                 (sets if scope.later else self.module.binds).add(name)
             # A name that a class has not bound yet is looked for in the notebook alone.
-            reads |= {read for read in scope.itself if read[0] in scope.binds}
+            reads |= {read for read in scope.own_reads if read[0] in scope.binds}
             for read in scope.reads:
-                outer = self._read_in(scope, read[0])
+                outer = self._next_scope(scope, read[0])
                 if outer is not None:
                     outer.reads.add(read)
-        now, later = (frozenset(name for name, is_later in reads if is_later == which) for which in (False, True))
+        now = frozenset(name for name, is_later in reads if not is_later)
+        later = frozenset(name for name, is_later in reads if is_later)
         return Names(frozenset(self.module.binds), frozenset(self.deletes), frozenset(sets), now, later)
 
-    def _read_in(self, scope: _Scope, name: str) -> _Scope | None:
+    def _next_scope(self, scope: _Scope, name: str) -> _Scope | None:
         """Where a name that is read in a scope is looked for next; None where it is the scope's own."""
-        if name in scope.to_module:
+        if name in scope.globals:
             return self.module
-        own = name in scope.binds and name not in scope.elsewhere
+        is_own = name in scope.binds and name not in scope.nonlocals
         # Functions inside a class do not see its names.
-        return None if own and scope.kind != "class" else scope.outer
+        return None if is_own and scope.kind != "class" else scope.outer
 
     def _new(self, kind: str, outer: _Scope) -> _Scope:
         self.scopes.append(_Scope(kind, outer, kind == "function" or outer.later))
         return self.scopes[-1]
 
-    def _inside(self, node: ast.AST, scope: _Scope) -> None:
-        self._each(ast.iter_child_nodes(node), scope)
+    def _push_children(self, node: ast.AST, scope: _Scope) -> None:
+        self._push(ast.iter_child_nodes(node), scope)
 
-    def _each(self, nodes: Iterable[ast.AST | None], scope: _Scope) -> None:
-        self.waiting += [(node, scope) for node in nodes if node is not None]
+    def _push(self, nodes: Iterable[ast.AST | None], scope: _Scope) -> None:
+        self.stack += [(node, scope) for node in nodes if node is not None]
 
     def _read(self, name: str, scope: _Scope) -> None:
         scope.reads.add((name, scope.later))
         if scope.kind == "class":
-            scope.itself.add((name, scope.later))
+            scope.own_reads.add((name, scope.later))
 
     def visit_Name(self, node: ast.Name, scope: _Scope) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -145,17 +146,17 @@ class _Walk:
     def visit_AugAssign(self, node: ast.AugAssign, scope: _Scope) -> None:
         if isinstance(node.target, ast.Name):
             self._read(node.target.id, scope)
-        self._inside(node, scope)
+        self._push_children(node, scope)
 
     def visit_NamedExpr(self, node: ast.NamedExpr, scope: _Scope) -> None:
-        holder = scope
-        while holder.kind == "comprehension":
-            holder = holder.outer  # type: ignore[assignment]
-        holder.binds.add(node.target.id)
-        self._each([node.value], scope)
+        owner = scope
+        while owner.kind == "comprehension":
+            owner = owner.outer  # type: ignore[assignment]
+        owner.binds.add(node.target.id)
+        self._push([node.value], scope)
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom, scope: _Scope) -> None:
-        scope.binds |= imported(node).keys()
+        scope.binds |= imports_of(node).keys()
 
     visit_ImportFrom = visit_Import
 
@@ -164,56 +165,56 @@ class _Walk:
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
         if name:
             scope.binds.add(name)
-        self._inside(node, scope)
+        self._push_children(node, scope)
 
     visit_MatchAs = visit_MatchStar = visit_MatchMapping = visit_ExceptHandler
 
     def visit_Global(self, node: ast.Global, scope: _Scope) -> None:
-        scope.to_module |= set(node.names) if scope is not self.module else set()
+        scope.globals |= set(node.names) if scope is not self.module else set()
 
     def visit_Nonlocal(self, node: ast.Nonlocal, scope: _Scope) -> None:
-        scope.elsewhere |= set(node.names)
+        scope.nonlocals |= set(node.names)
 
-    def _typed(self, node: Any, scope: _Scope) -> _Scope:
+    def _type_scope(self, node: Any, scope: _Scope) -> _Scope:
         """The scope of type parameters, where a definition has some (Python 3.12)."""
         parameters = getattr(node, "type_params", ())
         if not parameters:
             return scope
         types = self._new("types", scope)
         types.binds |= {parameter.name for parameter in parameters}
-        self._each(parameters, types)
+        self._push(parameters, types)
         return types
 
     def visit_FunctionDef(self, node: Any, scope: _Scope) -> None:
-        around = scope
+        outer = scope
         if not isinstance(node, ast.Lambda):
             scope.binds.add(node.name)
-            self._each(node.decorator_list, scope)
-            around = self._typed(node, scope)
-            self._each([node.returns], around)
-        self._each([node.args], around)
-        inner = self._new("function", around)
+            self._push(node.decorator_list, scope)
+            outer = self._type_scope(node, scope)
+            self._push([node.returns], outer)
+        self._push([node.args], outer)
+        inner = self._new("function", outer)
         inner.binds |= {part.arg for part in nodes_outside([node.args], ast.Lambda) if isinstance(part, ast.arg)}
-        self._each(node.body if isinstance(node.body, list) else [node.body], inner)
+        self._push(node.body if isinstance(node.body, list) else [node.body], inner)
 
     visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef, scope: _Scope) -> None:
         scope.binds.add(node.name)
-        self._each(node.decorator_list, scope)
-        around = self._typed(node, scope)
-        self._each([*node.bases, *node.keywords], around)
-        self._each(node.body, self._new("class", around))
+        self._push(node.decorator_list, scope)
+        outer = self._type_scope(node, scope)
+        self._push([*node.bases, *node.keywords], outer)
+        self._push(node.body, self._new("class", outer))
 
     def visit_TypeAlias(self, node: Any, scope: _Scope) -> None:
-        self._each([node.name], scope)
-        self._each([node.value], self._typed(node, scope))
+        self._push([node.name], scope)
+        self._push([node.value], self._type_scope(node, scope))
 
     def visit_ListComp(self, node: Any, scope: _Scope) -> None:
         inner = self._new("comprehension", scope)
         first = node.generators[0]
-        self._each([first.iter], scope)
-        self._each([first.target, *first.ifs, *node.generators[1:]], inner)
-        self._each([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
+        self._push([first.iter], scope)
+        self._push([first.target, *first.ifs, *node.generators[1:]], inner)
+        self._push([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp

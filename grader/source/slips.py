@@ -12,18 +12,18 @@ from functools import cache
 from typing import NamedTuple
 
 from grader.source.definitions import called_name, code_lines, dotted_name, parse
-from grader.source.scopes import DEFINITIONS, INNER, imported, names_of, nodes_outside
+from grader.source.scopes import DEFINITIONS, INNER, imports_of, names_of, nodes_outside
 
-MOST = 40  # of one exercise
-_IN_BOTH = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
+MAX_SLIPS = 40  # of one exercise
+_SHARED_NAMES = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
 STARS = {  # which of Python's own names `from … import *` gives another meaning
     "math": {"pow"},
-    "numpy": _IN_BOTH | {"divmod"},
-    "torch": _IN_BOTH | {"complex", "float", "int", "range"},
+    "numpy": _SHARED_NAMES | {"divmod"},
+    "torch": _SHARED_NAMES | {"complex", "float", "int", "range"},
 }
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
-_LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
-_REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
+_INTROSPECTION = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
+_REDUCTIONS = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -54,10 +54,10 @@ def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> t
     exercises: names of which it is told that they are called.
     """
     for cell in reversed(cells):
-        for node in reversed(_top(cell, name)):
+        for node in reversed(_statements(cell, name)):
             if isinstance(node, DEFINITIONS) and node.name == name:
                 reader = _SlipReader(code_lines(cell), cells, frozenset(exercises) - {name})
-                return tuple(reader.slips_of(node))[:MOST]
+                return tuple(reader.slips_of(node))[:MAX_SLIPS]
     return ()
 
 
@@ -71,69 +71,70 @@ class _SlipReader:
         self._numpy = {"np", "numpy"} | {
             name
             for cell in cells
-            for node in _top(cell, "numpy")
+            for node in _statements(cell, "numpy")
             if isinstance(node, ast.Import)
-            for name, whole in imported(node).items()
-            if whole == "numpy"
+            for name, dotted in imports_of(node).items()
+            if dotted == "numpy"
         }
 
     def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
         is_class = isinstance(node, ast.ClassDef)
-        for function in (each for each in (node.body if is_class else [node]) if isinstance(each, _Function)):
+        for function in (part for part in (node.body if is_class else [node]) if isinstance(part, _Function)):
             yield from self._leftover_raise(function, f"{node.name}.{function.name}" if is_class else node.name)
             if is_class and function.name == "__init__":
                 yield from self._loose_layers(function)
             else:
-                yield from self._of_function(function, is_class)
+                yield from self._function_slips(function, is_class)
 
     def _leftover_raise(self, function: _Function, name: str) -> Iterator[Slip]:
         body = [
-            each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+            part for part in function.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
         ]
-        for each in body if len(body) > 1 else ():
-            if isinstance(each, ast.Raise) and each.exc is not None and "NotImplementedError" in ast.unparse(each.exc):
-                yield self._slip("left raise", each, name)
+        for part in body if len(body) > 1 else ():
+            if isinstance(part, ast.Raise) and part.exc is not None and "NotImplementedError" in ast.unparse(part.exc):
+                yield self._slip("left raise", part, name)
 
-    def _of_function(self, function: _Function, is_method: bool) -> Iterator[Slip]:
-        own = list(nodes_outside(ast.iter_child_nodes(function), *INNER))
-        yields = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own)
-        returns = any(isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value for each in own)
-        last = function.body[-1]
-        raises = len(function.body) <= 2 and isinstance(last, ast.Raise)
+    def _function_slips(self, function: _Function, is_method: bool) -> Iterator[Slip]:
+        own_nodes = list(nodes_outside(ast.iter_child_nodes(function), *INNER))
+        yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in own_nodes)
+        returns = any(isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and node.value for node in own_nodes)
+        last_statement = function.body[-1]
+        raises = len(function.body) <= 2 and isinstance(last_statement, ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
-            prints = isinstance(last, ast.Expr) and called_name(last.value) == "print"
-            yield self._slip("print" if prints else "no return", last)
-        for loop in (each for each in own if isinstance(each, (ast.For, ast.While))):
+            prints = isinstance(last_statement, ast.Expr) and called_name(last_statement.value) == "print"
+            yield self._slip("print" if prints else "no return", last_statement)
+        for loop in (node for node in own_nodes if isinstance(node, (ast.For, ast.While))):
             for statement in loop.body:
                 if isinstance(statement, ast.Return) and not yields:
                     yield self._slip("return in loop", statement)
         if not raises:
-            yield from self._unused(function, is_method)
-        parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-        for each in own:
-            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in parameters:
-                yield self._slip("in place", each, each.target.id)
-        for each in ast.walk(function):
-            yield from self._of_node(each, is_method and function.name == "forward")
+            yield from self._unused_parameters(function, is_method)
+        parameters = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+        for node in own_nodes:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in parameters:
+                yield self._slip("in place", node, node.target.id)
+        for node in ast.walk(function):
+            yield from self._node_slips(node, is_method and function.name == "forward")
 
     def _loose_layers(self, init: _Function) -> Iterator[Slip]:
-        for each in ast.walk(init):
-            if isinstance(each, ast.Assign) and isinstance(each.value, _CONTAINERS):
-                target = each.targets[0]
-                if isinstance(target, ast.Attribute) and any(map(_is_layer, ast.walk(each.value))):
-                    yield self._slip("loose layers", each, target.attr)
+        for node in ast.walk(init):
+            if isinstance(node, ast.Assign) and isinstance(node.value, _CONTAINERS):
+                target = node.targets[0]
+                if isinstance(target, ast.Attribute) and any(map(_is_layer, ast.walk(node.value))):
+                    yield self._slip("loose layers", node, target.attr)
 
-    def _unused(self, function: _Function, is_method: bool) -> Iterator[Slip]:
-        names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
-        changed = {each.target for each in ast.walk(function) if isinstance(each, ast.AugAssign)}
-        read = {each.id for each in names if isinstance(each.ctx, ast.Load) or each in changed}
-        if _LOOK_AROUND & {called_name(each) for each in ast.walk(function)}:
+    def _unused_parameters(self, function: _Function, is_method: bool) -> Iterator[Slip]:
+        nodes = list(ast.walk(function))
+        if _INTROSPECTION & {called_name(node) for node in nodes}:
             return
+        targets = {node.target for node in nodes if isinstance(node, ast.AugAssign)}  # which are read as well
+        names = (node for node in nodes if isinstance(node, ast.Name))
+        reads = {name.id for name in names if isinstance(name.ctx, ast.Load) or name in targets}
         for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
-            if parameter.arg not in read and not parameter.arg.startswith("_"):
+            if parameter.arg not in reads and not parameter.arg.startswith("_"):
                 yield self._slip("unused", function, parameter.arg)
 
-    def _of_node(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
+    def _node_slips(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
         if isinstance(node, ast.Name) and hasattr(builtins, node.id) and (other := self._rebinding(node.id)):
             yield self._slip("rebound", node, node.id)._replace(other=other)
         for kind in _kinds(node):
@@ -141,23 +142,23 @@ class _SlipReader:
         if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
             yield self._slip("reduced", node, node.targets[0].id)
         elif isinstance(node, ast.Call):
-            yield from self._of_call(node, in_forward)
+            yield from self._call_slips(node, in_forward)
 
-    def _of_call(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
-        called = called_name(node)
-        owner, _, function = called.rpartition(".")
-        if called in self._exercises:
-            yield self._slip("calls", node, called)
-        if called == "input":
+    def _call_slips(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
+        name = called_name(node)
+        owner, _, function = name.rpartition(".")
+        if name in self._exercises:
+            yield self._slip("calls", node, name)
+        if name == "input":
             yield self._slip("input", node)
         if owner.partition(".")[0] in self._numpy:
-            yield self._slip("numpy", node, called)
+            yield self._slip("numpy", node, name)
         if in_forward and _is_layer(node) and function != "Parameter":
-            yield self._slip("layer in forward", node, called)
+            yield self._slip("layer in forward", node, name)
 
     def _last_rebinding(self, name: str) -> str:
         """The first line of the last statement that gives one of Python's own names another meaning; '' where none does."""
-        statements = [node for cell in self._cells for node in _top(cell, name) or _top(cell, "import *")]
+        statements = [node for cell in self._cells for node in _statements(cell, name) or _statements(cell, "import *")]
         lines = [ast.unparse(node).partition("\n")[0] for node in statements if _rebinds(node, name)]
         return lines[-1][:100] if lines else ""
 
@@ -181,12 +182,12 @@ def _is_layer(node: ast.AST) -> bool:
 
 def _is_reduced(node: ast.AST) -> bool:
     """Whether it is a sum, a maximum or a mean along an axis, which is not kept."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCING:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCTIONS:
         return False
     keywords = {keyword.arg for keyword in node.keywords}
     of_module = dotted_name(node.func.value) in ("np", "numpy", "torch")
-    along = keywords & {"axis", "dim"} or len(node.args) > of_module
-    return bool(along) and not keywords & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
+    has_axis = bool(keywords & {"axis", "dim"}) or len(node.args) > of_module
+    return has_axis and not keywords & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
 
 
 def _holds_reduced(node: ast.AST) -> bool:
@@ -211,9 +212,9 @@ def _kinds(node: ast.AST) -> Iterator[str]:
         case ast.Assert():
             yield "assert"
     match node:
-        case ast.BinOp(left=one, right=other) if _holds_reduced(one) or _holds_reduced(other):
+        case ast.BinOp(left=left, right=right) if _holds_reduced(left) or _holds_reduced(right):
             yield "reduced"
-        case ast.AugAssign(value=other) if _holds_reduced(other):
+        case ast.AugAssign(value=value) if _holds_reduced(value):
             yield "reduced"
     # What changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count.
     match node:
@@ -231,7 +232,7 @@ def _method(node: ast.AST) -> str:
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 
-def _top(cell: str, mentioned: str) -> list[ast.stmt]:
+def _statements(cell: str, name: str) -> list[ast.stmt]:
     """The statements of a cell that mentions a name; a large one takes long to parse."""
-    tree = parse(cell) if mentioned in cell else None
+    tree = parse(cell) if name in cell else None
     return tree.body if tree is not None else []

@@ -33,16 +33,16 @@ CLOSED_NAMES = _THREADS | frozenset(
 CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread"})  # by import; `array.ctypes` may be asked
 CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
 # What finds objects of the process past every name.
-FINDING = frozenset(
+OBJECT_FINDERS = frozenset(
     """
     f_locals f_globals f_builtins get_objects get_referrers get_referents __subclasses__ getmembers getclosurevars
     getargvalues
     """.split()
 )
-_WATCHED = CLOSED_NAMES | FINDING
+_SUSPECT_NAMES = CLOSED_NAMES | OBJECT_FINDERS
 # No text that is run has these words.
-_IN_TEXT = CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | FINDING | TEXT_RUN | {"getattr", "modules", "sys"}
-_LOOKING = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find objects, if they change none
+_TEXT_WORDS = CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | OBJECT_FINDERS | TEXT_RUN | {"getattr", "modules", "sys"}
+_READ_ONLY = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find objects, if they change none
 
 
 class Tampering:
@@ -51,57 +51,62 @@ class Tampering:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
 
-    def by(self, name: str) -> tuple[str, str]:
+    def find(self, name: str) -> tuple[str, str]:
         """By what a cell, or what the exercise `name` is made of, reaches what watches it; with its line."""
-        used = {binding.at for binding in self.reading.dependencies.walk(name)} if self._ways else set()
-        refused = self.offences or used
-        return next(((way, line) for at, way, line in self._ways if at in refused), ("", ""))
+        bindings = self.reading.dependencies.walk(name) if self._ways else ()
+        positions = self.offences or {binding.position for binding in bindings}
+        return next(((way, line) for position, way, line in self._ways if position in positions), ("", ""))
 
     @cached_property
     def offences(self) -> set[int]:
         """Positions of the statements that are refused wherever they stand; `print(len(gc.get_objects()))` only looks."""
         statements = self.reading.dependencies.statements
-        looks = {at for at, one in enumerate(statements) if isinstance(one.node, _LOOKING) and not one.alters}
-        return {at for at, way, _ in self._ways if way not in FINDING or at not in looks}
+        return {
+            position
+            for position, way, _ in self._ways
+            if way not in OBJECT_FINDERS
+            or not isinstance(statements[position].node, _READ_ONLY)
+            or statements[position].alters
+        }
 
     @cached_property
     def _ways(self) -> list[tuple[int, str, str]]:
         """Of each closed thing that is mentioned the statement's position, what it is, and its line."""
         return [
-            (at, way, statement.line(node))
-            for at, statement in enumerate(self.reading.dependencies.statements)
+            (position, way, statement.line(node))
+            for position, statement in enumerate(self.reading.dependencies.statements)
             for node in statement.parts
-            if (way := self._closed(statement, node))
+            if (way := self._closed_name(statement, node))
         ]
 
-    def _closed(self, statement: Statement, node: ast.AST) -> str:
+    def _closed_name(self, statement: Statement, node: ast.AST) -> str:
         """What a node mentions that is closed, '' for nothing."""
-        if name := next((name for name in _names(node) if name in _WATCHED), ""):
+        if name := next((name for name in _names(node) if name in _SUSPECT_NAMES), ""):
             return name
         if isinstance(node, IMPORTS):
             return _closed_import(node)
-        called, origin = self.reading.named(statement, node)
-        closed = _closed_module(called) if origin == "library" or called.startswith("torch.") else ""
+        dotted, origin = self.reading.mentioned_name(statement, node)
+        module = _closed_module(dotted) if origin == "library" or dotted.startswith("torch.") else ""
         if isinstance(node, ast.Attribute) and node.attr not in CLOSED_TORCH:
-            closed = ""  # of torch.jit.trace it is torch.jit that is told
-        return closed or self._closed_text(statement, node)
+            module = ""  # of torch.jit.trace it is torch.jit that is told
+        return module or self._closed_text(statement, node)
 
     def _closed_text(self, statement: Statement, node: ast.AST) -> str:
         """What is closed of a text: one that is run, that names parts of torch to get, or a module to replace."""
         reading = self.reading
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            return _replaced(node.slice) if reading.resolve(statement, node.value)[0] == "sys.modules" else ""
+            return _replaced_module(node.slice) if reading.resolve(statement, node.value)[0] == "sys.modules" else ""
         if not isinstance(node, ast.Call) or not node.args:
             return ""
-        called, text = reading.resolve(statement, node.func)[0], text_of(node.args[0]) or ""
-        if called == "sys.modules.pop":
-            return _replaced(node.args[0])
-        if called.endswith("attrgetter") and CLOSED_TORCH & set(text.split(".")):
+        dotted, text = reading.resolve(statement, node.func)[0], text_of(node.args[0]) or ""
+        if dotted == "sys.modules.pop":
+            return _replaced_module(node.args[0])
+        if dotted.endswith("attrgetter") and CLOSED_TORCH & set(text.split(".")):
             return f"torch.{text}"
-        function = reading.named(statement, node.func)[0].removeprefix("builtins.")
+        function = reading.mentioned_name(statement, node.func)[0].removeprefix("builtins.")
         if function in TEXT_RUN - {"__import__"}:
             words = re.findall(r"\w+", unicodedata.normalize("NFKC", text))
-            return next((f"{function} of `{word}`" for word in words if word in _IN_TEXT), "" if text else function)
+            return next((f"{function} of `{word}`" for word in words if word in _TEXT_WORDS), "" if text else function)
         return ""
 
 
@@ -134,11 +139,11 @@ def _closed_import(node: ast.Import | ast.ImportFrom) -> str:
 
 def _closed_module(dotted: str) -> str:
     top, *parts = dotted.split(".")
-    closed = top in CLOSED_MODULES or (top == "grader" and parts[:1] == ["worker"])
-    return dotted if closed or (top == "torch" and CLOSED_TORCH.intersection(parts)) else ""
+    is_closed = top in CLOSED_MODULES or (top == "grader" and parts[:1] == ["worker"])
+    return dotted if is_closed or (top == "torch" and CLOSED_TORCH.intersection(parts)) else ""
 
 
-def _replaced(module: ast.AST) -> str:
+def _replaced_module(module: ast.AST) -> str:
     """A library that is taken out of sys.modules by its name; the watch holds on to those that it needs, whatever the name."""
     text = text_of(module) or ""
     top = text.partition(".")[0]

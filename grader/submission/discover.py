@@ -21,9 +21,9 @@ POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
 NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
 # No answers.
-HANDED_OUT = tuple("readme.md agents.md glossary.md constraints.txt requirements.txt environment.yml .whl".split())
+HANDOUT_FILES = tuple("readme.md agents.md glossary.md constraints.txt requirements.txt environment.yml .whl".split())
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
-_DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
+_DATED_COPY = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
 
 
@@ -47,22 +47,22 @@ class FolderSearch:
         self.closed: list[str] = []
         self.folders = 0
         os.listdir(top)
-        left = [top]
-        while left:
-            folder = left.pop(0)
+        queue = [top]
+        while queue:
+            folder = queue.pop(0)
             depth = level_of(folder / "x", top)
             if depth > DEPTH or self.folders >= MAX_FOLDERS:
-                most = f"{DEPTH} folders deep" if depth > DEPTH else f"{MAX_FOLDERS} folders"
-                self.notes.append(f"{self._name(folder)} was not searched: the limit is {most}.")
+                limit = f"{DEPTH} folders deep" if depth > DEPTH else f"{MAX_FOLDERS} folders"
+                self.notes.append(f"{self._name(folder)} was not searched: the limit is {limit}.")
                 continue
             self.folders += 1
             for path in self._entries(folder):
                 if os.path.isdir(path):
-                    nearer = level_of(path / "x", top) == depth
-                    left.insert(0 if nearer else len(left), path)
+                    is_as_near = level_of(path / "x", top) == depth
+                    queue.insert(0 if is_as_near else len(queue), path)
                 elif _is_notebook(path):
                     self.files.append(path)
-                elif not path.name.lower().endswith(HANDED_OUT) and len(self.others) < MAX_FILES:
+                elif not path.name.lower().endswith(HANDOUT_FILES) and len(self.others) < MAX_FILES:
                     self.others.append(self._name(path))
         for path in self.files[MAX_FILES:]:
             self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
@@ -80,7 +80,7 @@ class FolderSearch:
             self.closed.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
             self.notes.append(self.closed[-1])
             return
-        left = 0
+        course_files = 0
         for path in (folder / name for name in names if not is_from_tool(name)):
             name = self._name(path)
             if links.is_link(path):
@@ -90,24 +90,24 @@ class FolderSearch:
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{name} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
-                right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
-                self.notes.append(f"{name} does not end in .ipynb; it was not read. Rename it to {right}.")
-            elif self._is_ours(path):
-                left += 1
+                new_name = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
+                self.notes.append(f"{name} does not end in .ipynb; it was not read. Rename it to {new_name}.")
+            elif self._is_course_file(path):
+                course_files += 1
             else:
                 yield path
-        if left:
-            what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
-            number = f"{pluralize(left, 'notebook')} {what[folder.name.lower()]}"
-            self.expected.append(f"Not read in {self._name(folder)}/: {number}; they are not a learner's answers.")
+        if course_files:
+            origins = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
+            count = f"{pluralize(course_files, 'notebook')} {origins[folder.name.lower()]}"
+            self.expected.append(f"Not read in {self._name(folder)}/: {count}; they are not a learner's answers.")
 
-    def _is_ours(self, path: Path) -> bool:
+    def _is_course_file(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
         place = path.parent.name.lower()
         if place not in RESERVED_FOLDERS or not _is_notebook(path) or os.path.isdir(path):
             return False
         if place == BACKUPS:
-            return _DATED.fullmatch(path.name) is not None
+            return _DATED_COPY.fullmatch(path.name) is not None
         try:
             return b'"built_from"' in (links.read(path, self._base, _MOST_BYTES, end=_END).data or b"")
         except OSError:
@@ -122,18 +122,17 @@ def is_from_tool(name: str) -> bool:
 def level_of(file: Path, top: Path) -> int:
     """How many folders lie between; a notebooks/ is as near as the folder that it is in, which adds nothing of its own."""
     parts = file.relative_to(top).parts[:-1]
-    return len(parts) - sum(
-        part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts)
-    )
+    pairs = zip(("", *parts), parts)
+    return len(parts) - sum(part == "notebooks" and previous != "notebooks" for previous, part in pairs)
 
 
 def save_order(times_ns: Iterable[int]) -> dict[int, int]:
     """The rank of each time, the earliest 0. Those less than two seconds apart agree: unpacking or copying a folder makes such times."""
     ranks: dict[int, int] = {}
-    before, rank = None, 0
+    previous, rank = None, 0
     for time in sorted(set(times_ns)):
-        rank += before is not None and time - before > SAME_TIME_NS
-        ranks[time], before = rank, time
+        rank += previous is not None and time - previous > SAME_TIME_NS
+        ranks[time], previous = rank, time
     return ranks
 
 
@@ -148,8 +147,8 @@ def describe_contents(top: Path) -> str:
 
 def _limit_notes(notes: list[str]) -> list[str]:
     """As many sentences on what was passed over as anybody reads."""
-    more = len(notes) - MAX_NOTES
-    return notes[:MAX_NOTES] + ([f"{more} more were not read for the same reason."] if more > 0 else [])
+    excess = len(notes) - MAX_NOTES
+    return notes[:MAX_NOTES] + ([f"{excess} more were not read for the same reason."] if excess > 0 else [])
 
 
 def _is_notebook(path: Path) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.source.requirements import unmet
+from grader.source.requirements import missing_requirement
 from grader.util import links
 from grader.util.names import printable
 
@@ -22,22 +22,22 @@ MAX_CODE = 300_000  # characters of all code cells together; the longest solved 
 MAX_NAME = 64  # characters of an id, as the format has it, and of an exercise's name
 ROLES = ("given", "demo", "exercise", "check", "payoff")
 CLEAR = "Clear its outputs (Edit, Clear Outputs of All Cells) and save it."
-EXPECTED = (
+DEFAULT_ADVICE = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
     "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
 )
 # What no grader reads and what makes notebooks large; in a cell's text the quotation marks stand behind a backslash.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_LARGE = re.compile(rb'(?P<key>"outputs"|"attachments"|"widgets")\s*+:\s*+[\[{]|' + _STRING, re.DOTALL)
-_INSIDE = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)
+_LARGE_FIELD = re.compile(rb'(?P<key>"outputs"|"attachments"|"widgets")\s*+:\s*+[\[{]|' + _STRING, re.DOTALL)
+_BRACKET = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)
 
 
 class Unreadable(Exception):
-    """A notebook that cannot be read. what: the finding, one sentence; str(): also what to fix."""
+    """A notebook that cannot be read. summary: why, in one sentence; str(): also what to fix."""
 
-    def __init__(self, what: str, advice: str = EXPECTED) -> None:
-        super().__init__(f"{what} {advice}")
-        self.what = what
+    def __init__(self, summary: str, advice: str = DEFAULT_ADVICE) -> None:
+        super().__init__(f"{summary} {advice}")
+        self.summary = summary
 
 
 class NotebookCell(NamedTuple):
@@ -89,14 +89,14 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
         raise Unreadable(
             f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
         )
-    cells, left = within(cells, MAX_CODE)
-    if left:
-        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
-        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
-        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    cells, excess = limit_code(cells, MAX_CODE)
+    if excess:
+        numbers = ", ".join(str(cell.number) for cell in excess[:20]) + (", …" if len(excess) > 20 else "")
+        reason = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
+        notes = [*notes, f"{reason} Keep data in files, and delete cells that you do not need."]
     notes += _exercises_without_code(content)
     version = _version(content)
-    cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
+    cells = [cell._replace(requires=missing_requirement(cell.text, version)) for cell in cells]
     lesson = course_metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
@@ -116,30 +116,30 @@ def _cells(content: Any) -> list[tuple[int, dict[str, Any]]] | None:
         sheets = content.get("worksheets")
         if not isinstance(sheets, list):
             return None
-        inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
-        cells = [cell for group in inside if isinstance(group, list) for cell in group]
+        groups = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        cells = [cell for group in groups if isinstance(group, list) for cell in group]
     return [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
 
 
 def _exercises_without_code(content: Any) -> list[str]:
     """A sentence for each exercise's cell that has become Markdown or plain text, as a key pressed by mistake makes it."""
-    others = [_cell(number, cell) for number, cell in _cells(content) or () if cell.get("cell_type") != "code"]
+    other_cells = [_cell(number, cell) for number, cell in _cells(content) or () if cell.get("cell_type") != "code"]
     return [
         f"Cell {cell.number}, that of {cell.exercise}, is no code cell any more and is not run: make it one again (Esc, then Y)."
-        for cell in others
+        for cell in other_cells
         if cell.role == "exercise" and cell.exercise.isidentifier()
     ]
 
 
-def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell], list[NotebookCell]]:
+def limit_code(cells: Sequence[NotebookCell], budget: int) -> tuple[list[NotebookCell], list[NotebookCell]]:
     """The cells that go into so many characters, and those left aside: the longest, such as pasted data, which are no answers."""
-    taken = set()
-    for at in sorted(range(len(cells)), key=lambda at: len(cells[at].text)):
-        room -= len(cells[at].text)
-        if room < 0:
+    numbers = set()
+    for cell in sorted(cells, key=lambda cell: len(cell.text)):
+        budget -= len(cell.text)
+        if budget < 0:
             break
-        taken.add(at)
-    return [cells[at] for at in sorted(taken)], [cell for at, cell in enumerate(cells) if at not in taken]
+        numbers.add(cell.number)
+    return [cell for cell in cells if cell.number in numbers], [cell for cell in cells if cell.number not in numbers]
 
 
 def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
@@ -162,19 +162,19 @@ def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
 
 def _text(data: bytes, file: str, notes: list[str]) -> str:
     """What is parsed. Of a file that is too large with its outputs, it has none."""
-    encoding, most = json.detect_encoding(data), ""  # by the byte-order mark, or by where the zeros are
-    if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _marks(data) > MAX_MARKS):
-        large, data = _mb(len(data)), without_outputs(data)
+    encoding, excess = json.detect_encoding(data), ""  # by the byte-order mark, or by where the zeros are
+    if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _count_marks(data) > MAX_MARKS):
+        size, data = _mb(len(data)), without_outputs(data)
         notes.append(
-            f"{file} has {large}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
+            f"{file} has {size}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
             "before handing it in."
         )
     if len(data) > MAX_BYTES:
-        most = f"has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read."
-    elif (marks := _marks(data)) > MAX_MARKS:
-        most = f"holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read."
-    if most:
-        raise Unreadable(f"{file} {most}", "Keep data in files, and delete cells that you do not need.")
+        excess = f"has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read."
+    elif (marks := _count_marks(data)) > MAX_MARKS:
+        excess = f"holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read."
+    if excess:
+        raise Unreadable(f"{file} {excess}", "Keep data in files, and delete cells that you do not need.")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -187,28 +187,28 @@ def without_outputs(data: bytes) -> bytes:
 
     Nothing is parsed: one pass over strings and brackets, in little more memory than the bytes themselves.
     """
-    kept, begin = [], 0
-    while key := next((match for match in _LARGE.finditer(data, begin) if match["key"]), None):
-        end = _closing(data, key.end())
+    chunks, begin = [], 0
+    while key := next((match for match in _LARGE_FIELD.finditer(data, begin) if match["key"]), None):
+        end = _closing_bracket(data, key.end())
         if end is None:  # it is cut off: no reader takes it either way
             break
-        kept.append(data[begin : key.end()])
+        chunks.append(data[begin : key.end()])
         begin = end
-    return b"".join([*kept, data[begin:]])
+    return b"".join([*chunks, data[begin:]])
 
 
-def _closing(data: bytes, begin: int) -> int | None:
+def _closing_bracket(data: bytes, begin: int) -> int | None:
     """Where the bracket stands that closes what opened before `begin`."""
     depth = 1
-    for match in _INSIDE.finditer(data, begin):
-        sign = data[match.start()]
-        depth += (sign in b"[{") - (sign in b"]}")
+    for match in _BRACKET.finditer(data, begin):
+        bracket = data[match.start()]
+        depth += (bracket in b"[{") - (bracket in b"]}")
         if not depth:
             return match.start()
     return None
 
 
-def _marks(data: bytes) -> int:
+def _count_marks(data: bytes) -> int:
     return sum(map(data.count, (b",", b"[", b"{")))
 
 
@@ -222,8 +222,8 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
         source = "".join(line for line in source if isinstance(line, str))
     text = source if isinstance(source, str) else ""
     text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
-    about = course_metadata(cell)
-    role, exercise, id = about.get("role"), about.get("exercise"), cell.get("id")
+    metadata = course_metadata(cell)
+    role, exercise, id = metadata.get("role"), metadata.get("exercise"), cell.get("id")
     return NotebookCell(
         number,
         text,
@@ -234,15 +234,15 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
 
 
 def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
-    about: Any = content
+    field: Any = content
     for key in ("metadata", "language_info", "version"):
-        about = about.get(key) if isinstance(about, dict) else None
-    version = re.match(r"(\d{1,3})\.(\d{1,3})", about) if isinstance(about, str) else None
+        field = field.get(key) if isinstance(field, dict) else None
+    version = re.match(r"(\d{1,3})\.(\d{1,3})", field) if isinstance(field, str) else None
     return (int(version[1]), int(version[2])) if version else None
 
 
 def course_metadata(holder: dict[str, Any]) -> dict[str, Any]:
     """What the course says of a notebook or a cell; whoever writes notebooks may put anything there."""
     metadata = holder.get("metadata")
-    ours = metadata.get("grader") if isinstance(metadata, dict) else None
-    return ours if isinstance(ours, dict) else {}
+    section = metadata.get("grader") if isinstance(metadata, dict) else None
+    return section if isinstance(section, dict) else {}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from grader.source.definitions import changed_definitions, defined_names, first_line, normalize, parse, used_names
 from grader.source.dependencies import Effects
-from grader.source.magics import file_run, without_magics
+from grader.source.magics import script_name, without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
 from grader.util.names import printable
@@ -46,14 +46,14 @@ _FUNCTION = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 class RunCell:
     """A cell that runs while grading. own: the learner's; else the course's.
 
-    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell. lacking: the label of that cell.
+    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell. origin: the label of that cell.
     """
 
     label: str
     text: str
     own: bool
     requires: str = ""
-    lacking: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,16 @@ class Pristine:
 
     @cached_property
     def by_id(self) -> dict[str, int]:
-        return {cell.id: at for at, cell in enumerate(self.cells) if cell.id}
+        return {cell.id: position for position, cell in enumerate(self.cells) if cell.id}
 
     @cached_property
     def by_text(self) -> dict[str, int]:
-        return {normalize(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
+        cells = enumerate(self.cells)
+        return {normalize(cell.text): position for position, cell in cells if cell.role != "exercise"}
 
     @cached_property
     def by_exercise(self) -> dict[str, int]:
-        return {cell.exercise: at for at, cell in enumerate(self.cells) if cell.role == "exercise"}
+        return {cell.exercise: position for position, cell in enumerate(self.cells) if cell.role == "exercise"}
 
     @cached_property
     def given_names(self) -> frozenset[str]:
@@ -118,11 +119,11 @@ class Pristine:
 
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
-        stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
+        stubs = {_without_comments(self.cells[position].text) for position in self.by_exercise.values()} | {""}
         names = "|".join(map(re.escape, self.exercises)) or "(?!)"
         binds = re.compile(rf"^(?:def |class |)(?:{names})[ \t]*[(:=]", re.MULTILINE)
         return sum(
-            _bare(cell.text) not in stubs
+            _without_comments(cell.text) not in stubs
             and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
             for cell in notebook.cells
         )
@@ -144,11 +145,11 @@ class LocalReader:
         """What to run of it. Raises: Unreadable."""
         return _Overlay(pristine, notebook).plan()
 
-    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
+    def sources(self, cells: Sequence[str], rules: Rules, imports: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
         from grader.source.policy import Sources  # imports NumPy, for which the first notebook need not wait
 
-        sources = Sources(tuple(cells), given)
+        sources = Sources(tuple(cells), imports)
         return {
             name: (sources.offence(name, tuple(forbids), tuple(requires)), sources.slips(name, rules))
             for name, (forbids, requires) in rules.items()
@@ -158,128 +159,120 @@ class LocalReader:
 class _Overlay:
     def __init__(self, pristine: Pristine, notebook: Notebook) -> None:
         self.notebook, self.pristine = notebook, pristine
-        self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
+        self.plain_cells = [(cell, without_magics(cell.text)) for cell in notebook.cells]
         self.defined_names = cache(defined_names)  # parsing is what takes time
         self.cells: list[RunCell] = []
-        self.meant: dict[
-            str, tuple[int, str]
-        ] = {}  # by exercise, the last cell for it, and the file that its `%run` names
+        # By exercise, the last cell for it, and the file that its `%run` names.
+        self.exercise_cells: dict[str, tuple[int, str]] = {}
         self.magics: dict[str, NotebookCell] = {}  # by exercise, a cell below whose first line nothing is run here
         self.notes = list(notebook.notes)
-        self.given = 0  # pristine cells before this one have been laid out
+        self.position = 0  # pristine cells before this one have been laid out
 
     def plan(self) -> Plan:
-        if numbers := [f"cell {cell.number}" for cell, text in self.plain if text.split() != cell.text.split()]:
+        if numbers := [f"cell {cell.number}" for cell, text in self.plain_cells if text.split() != cell.text.split()]:
             cells = number_cells(numbers)
             self.notes.append(f"Magics and shell commands are not run while grading ({cells}).")
         # Learners run cells out of order; the imports come first wherever theirs stand.
-        others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
+        others = (position for position, cell in enumerate(self.pristine.cells) if cell.role != "given")
         self._lay_given(next(others, len(self.pristine.cells)))
-        for cell, text in self.plain:
+        for cell, text in self.plain_cells:
             self._lay(cell, text)
         self._lay_given(len(self.pristine.cells))
         self._pass_on_requirements()
         owners = self._owners()
-        absent = {name: self._absent(name) for name in self.pristine.exercises}
+        absent = {name: self._absence(name) for name in self.pristine.exercises}
         if len(self.notes) > MAX_NOTES:
-            more = len(self.notes) - MAX_NOTES + 1
-            self.notes = [*self.notes[: MAX_NOTES - 1], f"There are {more} more notes like these."]
+            excess = len(self.notes) - MAX_NOTES + 1
+            self.notes = [*self.notes[: MAX_NOTES - 1], f"There are {excess} more notes like these."]
         notes = tuple(self.notes)
         return Plan(self.pristine.lesson, self.pristine.exercises, tuple(self.cells), owners, absent, notes)
 
     def _lay(self, cell: NotebookCell, text: str) -> None:
         """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
-        role, at = self._match(cell)
-        if at is not None:
-            self._lay_given(at + (role == "given"))
+        role, position = self._match(cell)
+        if position is not None:
+            self._lay_given(position + (role == "given"))
         if role in ("", "exercise"):
-            self._own(cell, text)
-        elif at is not None and normalize(self.pristine.cells[at].text) == normalize(cell.text):
+            self._lay_own(cell, text)
+        elif position is not None and normalize(self.pristine.cells[position].text) == normalize(cell.text):
             return
         elif role == "given":
-            added = self._additions(text)
-            if added:
-                self._own(cell, added)
-            if at is not None:
-                changed = [f"`{name}`" for name in changed_definitions(text, self.pristine.cells[at].text)]
-                ways = ["followed by the lines that were added"] * bool(added)
-                ways += [f"with its own {' and '.join(changed)}"] * bool(changed)
-                if ways:
+            additions = self._additions(text)
+            if additions:
+                self._lay_own(cell, additions)
+            if position is not None:
+                names = [f"`{name}`" for name in changed_definitions(text, self.pristine.cells[position].text)]
+                changes = ["followed by the lines that were added"] * bool(additions)
+                changes += [f"with its own {' and '.join(names)}"] * bool(names)
+                if changes:
                     self.notes.append(
-                        f"Cell {cell.number} belongs to the lesson: the course's copy ran, {', '.join(ways)}."
+                        f"Cell {cell.number} belongs to the lesson: the course's copy ran, {', '.join(changes)}."
                     )
-        elif self.defined_names(text) & self.needed:
-            self._own(cell, text)
+        elif self.defined_names(text) & self.names_in_use:
+            self._lay_own(cell, text)
 
     def _match(self, cell: NotebookCell) -> tuple[str, int | None]:
         """The role of a learner's cell, and its place in the pristine lesson where it has one.
 
         By metadata, else by id, else by its text, else by the exercises that it defines.
         """
-        same = self.pristine.by_text.get(normalize(cell.text))
-        at = self.pristine.by_id.get(cell.id)
-        role = cell.role or ("" if at is None else self.pristine.cells[at].role)
+        by_text = self.pristine.by_text.get(normalize(cell.text))
+        by_id = self.pristine.by_id.get(cell.id)
+        role = cell.role or ("" if by_id is None else self.pristine.cells[by_id].role)
         if role == "exercise":
-            return role, self.pristine.by_exercise.get(cell.exercise, at)
-        if same is not None:
-            return self.pristine.cells[same].role, same
-        if role or at is not None:
-            return role, at
-        places = [
-            self.pristine.by_exercise[name]
-            for name in self.defined_names(cell.text)
-            if name in self.pristine.by_exercise
-        ]
-        return "", max(places, default=None)
+            return role, self.pristine.by_exercise.get(cell.exercise, by_id)
+        if by_text is not None:
+            return self.pristine.cells[by_text].role, by_text
+        if role or by_id is not None:
+            return role, by_id
+        names = self.defined_names(cell.text) & self.pristine.by_exercise.keys()
+        return "", max((self.pristine.by_exercise[name] for name in names), default=None)
 
-    def _own(self, cell: NotebookCell, text: str) -> None:
+    def _lay_own(self, cell: NotebookCell, text: str) -> None:
         if not text.strip() and cell.text.lstrip().startswith("%%"):
             self.magics[cell.exercise] = cell
         if text.strip():
             if cell.role == "exercise":
-                self.meant[cell.exercise] = len(self.cells), file_run(cell.text)
+                self.exercise_cells[cell.exercise] = len(self.cells), script_name(cell.text)
             label = f"cell {cell.number}"
             self.cells.append(RunCell(label, text, True, cell.requires, label))
 
     def _lay_given(self, end: int) -> None:
         """Lays out the course's given cells before this position of the pristine lesson."""
-        for cell in self.pristine.cells[self.given : end]:
+        for cell in self.pristine.cells[self.position : end]:
             if cell.role == "given":
                 self.cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
-        self.given = max(self.given, end)
+        self.position = max(self.position, end)
 
     @cached_property
-    def needed(self) -> frozenset[str]:
+    def names_in_use(self) -> frozenset[str]:
         """Names for which a changed demonstration runs after all: exercises, and what other cells use."""
-        used = set(self.pristine.exercises)
-        for cell, text in self.plain:
-            if self._match(cell)[0] in ("", "exercise"):
-                used |= used_names(text)
-        return frozenset(used)
+        cells = (text for cell, text in self.plain_cells if self._match(cell)[0] in ("", "exercise"))
+        return frozenset(self.pristine.exercises).union(*map(used_names, cells))
 
     def _additions(self, text: str) -> str:
         """Of an edited given cell: what binds names that the lesson's own do not, or changes what such a name stands for."""
         tree = parse(text)
         lines = text.split("\n")
-        kept = [""] * len(lines)
-        added: set[str] = set()
+        additions = [""] * len(lines)
+        new_names: set[str] = set()
         for statement in tree.body if tree else ():
-            first, names, effects = first_line(statement), names_of(statement), Effects(statement)
-            changed = effects.alters | effects.touches | names.deletes
-            written = lines[first : statement.end_lineno]
+            start, names, effects = first_line(statement), names_of(statement), Effects(statement)
+            changes = effects.alters | effects.touches | names.deletes
+            addition = lines[start : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                new = self._new_imports(statement)
-                if not new:
+                aliases = self._new_imports(statement)
+                if not aliases:
                     continue
-                if len(new) < len(statement.names):  # the line may have been kept for what stands before the import
-                    shorter = copy.copy(statement)
-                    shorter.names = new
-                    written = [kept[first] or ast.unparse(shorter)]
-            elif names.binds & self.pristine.given_names or not (names.binds or changed & added):
+                if len(aliases) < len(statement.names):  # the line may be there, for what stands before the import
+                    new_import = copy.copy(statement)
+                    new_import.names = aliases
+                    addition = [additions[start] or ast.unparse(new_import)]
+            elif names.binds & self.pristine.given_names or not (names.binds or changes & new_names):
                 continue
-            added |= names.binds - self.pristine.given_names
-            kept[first : first + len(written)] = written
-        return "\n".join(kept) if any(kept) else ""
+            new_names |= names.binds - self.pristine.given_names
+            additions[start : start + len(addition)] = addition
+        return "\n".join(additions) if any(additions) else ""
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
@@ -294,59 +287,59 @@ class _Overlay:
     def _owners(self) -> dict[str, int]:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
         owners: dict[str, int] = {}
-        defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
+        names_of_cells = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
         for name in (*self.pristine.exercises, *self._helpers()):
-            defining = [at for at, names in enumerate(defined) if name in names]
-            if name in self.pristine.exercises and (places := defining[-1:] or self.meant.get(name)):
-                owners[name] = places[0]
-            if len(defining) > 1:
-                *others, last = (self.cells[at].label.removeprefix("cell ") for at in defining)
-                which = f"{', '.join(others[-20:])} and {last}"
-                self.notes.append(f"{name} is defined in cells {which}; the last of them, cell {last}, counts.")
+            positions = [position for position, names in enumerate(names_of_cells) if name in names]
+            if name in self.pristine.exercises and (owner := positions[-1:] or self.exercise_cells.get(name)):
+                owners[name] = owner[0]
+            if len(positions) > 1:
+                *others, last = (self.cells[position].label.removeprefix("cell ") for position in positions)
+                numbers = f"{', '.join(others[-20:])} and {last}"
+                self.notes.append(f"{name} is defined in cells {numbers}; the last of them, cell {last}, counts.")
         return owners
 
     def _helpers(self) -> list[str]:
         """The functions of the learner's own that are defined twice, and used in another cell; no more than are told."""
         own = [(cell.text, set(_FUNCTION.findall(cell.text))) for cell in self.cells if cell.own]
-        times = Counter(name for _, functions in own for name in functions)
-        twice = [name for name, number in times.items() if number > 1 and name not in self.pristine.exercises]
-        used = frozenset().union(*(used_names(text) - functions for text, functions in own)) if twice else frozenset()
-        return sorted(used.intersection(twice))[:MAX_NOTES]
+        counts = Counter(name for _, functions in own for name in functions)
+        doubles = {name for name, count in counts.items() if count > 1} - set(self.pristine.exercises)
+        uses = (used_names(text) - functions for text, functions in own) if doubles else ()
+        return sorted(doubles & set().union(*uses))[:MAX_NOTES]
 
     def _pass_on_requirements(self) -> None:
         """A cell that uses a name of one that cannot run here cannot run either."""
         spread = any(cell.requires for cell in self.cells)
         while spread:
             cells = [cell for cell in self.cells if cell.requires]
-            lacking = {name: cell for cell in cells for name in self.defined_names(cell.text)}
+            sources = {name: cell for cell in cells for name in self.defined_names(cell.text)}
             spread = False
-            for at, cell in enumerate(self.cells):
-                names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
+            for position, cell in enumerate(self.cells):
+                names = sources.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
                 if names:
-                    source = lacking[min(names)]
-                    self.cells[at] = replace(cell, requires=source.requires, lacking=source.lacking)
+                    source = sources[min(names)]
+                    self.cells[position] = replace(cell, requires=source.requires, origin=source.origin)
                     spread = True
 
-    def _absent(self, name: str) -> str:
-        if name in self.meant:
-            at, file = self.meant[name]
-            label = self.cells[at].label
+    def _absence(self, name: str) -> str:
+        if name in self.exercise_cells:
+            position, file = self.exercise_cells[name]
+            label = self.cells[position].label
             if file:
-                copy_it = "Grading reads the notebook alone: copy the code of that file into the cell."
-                return f"{name} is missing: {label} runs `{printable(file)}`. {copy_it}"
+                advice = "Grading reads the notebook alone: copy the code of that file into the cell."
+                return f"{name} is missing: {label} runs `{printable(file)}`. {advice}"
             return f"{name} is missing: {label} should define it and does not."
         if name in self.magics:
             cell = self.magics[name]
             magic = printable(cell.text.split()[0])
             return f"{name} is missing: cell {cell.number} begins with `{magic}`, below which nothing is defined that lasts."
-        place = self.pristine.by_exercise.get(name)
-        lines = self.pristine.cells[place].text.splitlines() if place is not None else []
-        begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
+        stub = self.pristine.by_exercise.get(name)
+        lines = self.pristine.cells[stub].text.splitlines() if stub is not None else []
+        header = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
         return (
             f"{name} is missing: no cell of {printable(self.notebook.file)} defines it"
-            f"{begins and f'; its cell begins with `{begins}`'}."
+            f"{header and f'; its cell begins with `{header}`'}."
         )
 
 
-def _bare(text: str) -> str:
+def _without_comments(text: str) -> str:
     return re.sub(r"#.*|\s+", "", text)

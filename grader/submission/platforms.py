@@ -15,7 +15,7 @@ from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
 from grader.util.words import pluralize
 
-AGAIN = "then give the same command again. Nothing was graded."
+REPEAT_ADVICE = "then give the same command again. Nothing was graded."
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
             count, example = pluralize(len(submissions), "name"), printable(next(iter(submissions)))
             return (
                 f"holds {count} as {platform.name} gives them, such as {example}. {platform.reason}: `grader collect FOLDER "
-                f"--to collected --roster ROSTER` sorts them into a folder for each learner; name that one, {AGAIN}"
+                f"--to collected --roster ROSTER` sorts them into a folder for each learner; name that one, {REPEAT_ADVICE}"
             )
     return ""
 
@@ -127,8 +127,8 @@ def archive_refusal(names: Sequence[str]) -> str:
     archives = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
     if not archives:
         return ""
-    more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
+    others = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
     return (
-        f"contains archives, which are not opened: {printable(archives[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
-        f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}"
+        f"contains archives, which are not opened: {printable(archives[0])}{others}. `grader collect ARCHIVE --to collected` sorts what "
+        f"a learning platform packed into a folder for each learner; unpack others yourself, and {REPEAT_ADVICE}"
     )

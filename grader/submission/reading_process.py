@@ -35,7 +35,7 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
     try:
         return {message["do"]: _answer(message)}
     except Unreadable as error:
-        return {"unreadable": [error.what, str(error)]}
+        return {"unreadable": [error.summary, str(error)]}
     except RecursionError:
         return {"lost": "deep"}
     except MemoryError:
@@ -58,7 +58,7 @@ def _answer(message: dict[str, Any]) -> Any:
     if message["do"] == "member":
         return archive.copy(message["at"], message["into"])
     with open(message["into"], "w", encoding="ascii") as file:  # since the list may be longer than a reply
-        json.dump([archive.entries, archive.refused, sorted(archive.checkouts)], file)
+        json.dump([archive.entries, archive.refusals, sorted(archive.checkouts)], file)
     return len(archive.entries)
 
 

@@ -83,11 +83,11 @@ class Roster:
     def _index(self) -> Mapping[tuple[str, str], list[Person]]:
         """The people by all that they are looked up by, so that a class of thousands is quick."""
         index: dict[tuple[str, str], list[Person]] = {}
-        for one in self.people:
-            pairs = [("key", one.key), *one.values.items()]
-            pairs += [pair for name in one.names for pair in (("name", name), ("joined", _bare(name)))]
+        for person in self.people:
+            pairs = [("key", person.key), *person.values.items()]
+            pairs += [pair for name in person.names for pair in (("name", name), ("joined", _bare(name)))]
             for pair in {(field, fold_name(value)) for field, value in pairs}:
-                index.setdefault(pair, []).append(one)
+                index.setdefault(pair, []).append(person)
         return index
 
 
@@ -95,45 +95,45 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name)
 
 
-def read_roster(path: Path, by: str = "") -> Roster:
-    """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
+def read_roster(path: Path, key_heading: str = "") -> Roster:
+    """Reads a roster. key_heading: of the column that names the folders; by default the first of KEYS that it has.
 
     Raises: InputError, which says what to do.
     """
     (_, heading), *rows = [row for row in table.rows(path, "a roster") if any(row[1])] or [(1, [])]
     columns = _columns(heading)
-    at = _key(path, heading, columns, by)
+    key_column = _key_column(path, heading, columns, key_heading)
     lines: dict[str, int] = {}  # of the keys
-    people, blank, possible = [], [], {}
+    people, blank_lines, possible = [], [], {}
     if "canvas" in columns:
         possible = {title: "" for title in heading if _ASSIGNMENT.fullmatch(title)}
     for line, cells in rows:
-        values = {name: cells[where] for name, where in columns.items() if where < len(cells)}
-        key = cells[at] if at < len(cells) else ""
+        values = {name: cells[column] for name, column in columns.items() if column < len(cells)}
+        key = cells[key_column] if key_column < len(cells) else ""
         if values.get("name", "").lower() == POSSIBLE:
             possible = {title: cell for title, cell in zip(heading, cells, strict=False) if title in possible}
-        about = values.values() if "canvas" in columns else cells  # Canvas has a row on its assignments alone
-        if not any(about) or values.get("name", "").lower().strip() in NOT_ENROLLED:
+        known_cells = values.values() if "canvas" in columns else cells  # Canvas has a row on its assignments alone
+        if not any(known_cells) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
         if number := _PARTICIPANT.fullmatch(values.get("participant", "")):
             values["participant"] = number[1]
         if not key:
-            blank.append(line)
+            blank_lines.append(line)
             continue
-        if (other := lines.setdefault(fold_name(_usable(key, path, line)), line)) != line:
+        if (first_line := lines.setdefault(fold_name(_check_key(key, path, line)), line)) != line:
             raise InputError(
-                f"{path}: lines {other} and {line} both have {key!r} as {heading[at]}; "
+                f"{path}: lines {first_line} and {line} both have {key!r} as {heading[key_column]}; "
                 "keep only one of them, or name another column with --by."
             )
         people.append(Person(key, values, tuple(cells)))
-    if blank and not people:
+    if blank_lines and not people:
         raise InputError(
-            f"{path} has nothing in its column {heading[at]!r}; name another column with --by: {_titles(heading)}."
+            f"{path} has nothing in its column {heading[key_column]!r}; name another column with --by: {_titles(heading)}."
         )
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
-    left_out = f"{path}: no {heading[at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out."
-    return Roster(str(path), tuple(people), heading[at], (left_out,) * bool(blank), possible, tuple(heading))
+    note = f"{path}: no {heading[key_column]} in line{'s' * (len(blank_lines) > 1)} {', '.join(map(str, blank_lines[:8]))}; left out."
+    return Roster(str(path), tuple(people), heading[key_column], (note,) * bool(blank_lines), possible, tuple(heading))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:
@@ -145,30 +145,30 @@ def _columns(heading: Sequence[str]) -> dict[str, int]:
     return columns
 
 
-def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> int:
-    has = f"it has {_titles(heading)}"
-    if by:
-        lower = [cell.lower() for cell in heading]
-        if by.lower().strip() not in lower:
-            raise InputError(f"{path} has no column {by!r}; {has}.")
-        return lower.index(by.lower().strip())
-    known = [columns[field] for field in KEYS if field in columns]
-    if not known:
+def _key_column(path: Path, heading: Sequence[str], columns: Mapping[str, int], key_heading: str) -> int:
+    contents = f"it has {_titles(heading)}"
+    if key_heading:
+        headings = [cell.lower() for cell in heading]
+        if key_heading.lower().strip() not in headings:
+            raise InputError(f"{path} has no column {key_heading!r}; {contents}.")
+        return headings.index(key_heading.lower().strip())
+    key_columns = [columns[field] for field in KEYS if field in columns]
+    if not key_columns:
         raise InputError(
-            f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
+            f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {contents}. "
             "Name one with --by, or download the roster anew."
         )
-    return known[0]
+    return key_columns[0]
 
 
 def _titles(heading: Sequence[str]) -> str:
     return ", ".join(printable(cell) for cell in heading if cell) or "none"
 
 
-def _usable(key: str, path: Path, line: int) -> str:
+def _check_key(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
-    odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or fold_name(key) in NOT_LEARNERS:
+    is_odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
+    if is_odd or fold_name(key) in NOT_LEARNERS:
         raise InputError(
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )

@@ -26,17 +26,17 @@ from grader.util.words import join_names
 
 @dataclass(frozen=True)
 class _File:
-    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to fix.
+    """A file: its notebook, and its lesson or ''. summary: of the trouble with it; problem: also what to fix.
 
-    place: its path within what was handed in, printable; level: the folders between; changed: when, in ns.
+    place: its path within what was handed in, printable; level: the folders between; mtime_ns: when it changed.
     """
 
     place: str
     level: int
-    changed: int
+    mtime_ns: int
     notebook: Notebook | None
     lesson: str
-    what: str = ""
+    summary: str = ""
     problem: str = ""
 
     @property
@@ -48,7 +48,7 @@ class _File:
 class Submission:
     """One learner's notebooks, read. A plan is made when it is asked for: that imports the lesson, which takes a while.
 
-    lessons: those to grade, in the course's order. files: all; chosen: the one that counts for each lesson.
+    lessons: those to grade, in the course's order. files: all; lesson_files: the one that counts for each.
     notes: sentences by lesson; doubts: those on lessons of which another file may be meant.
     """
 
@@ -57,7 +57,7 @@ class Submission:
     path: str
     lessons: tuple[str, ...]
     files: Sequence[_File] = ()
-    chosen: Mapping[str, _File] = field(default_factory=dict)
+    lesson_files: Mapping[str, _File] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
     reader: LocalReader = field(default_factory=LocalReader)
@@ -65,8 +65,8 @@ class Submission:
     @property
     def needs_torch(self) -> bool:
         """Whether a lesson needs it, or some code speaks of it."""
-        speaks_of_it = any("torch" in text for file in self.chosen.values() for text in file.texts or ())
-        return speaks_of_it or any(map(self.course.needs_torch, self.lessons))
+        texts = (text for file in self.lesson_files.values() for text in file.texts or ())
+        return any("torch" in text for text in texts) or any(map(self.course.needs_torch, self.lessons))
 
     @property
     def attention(self) -> tuple[str, ...]:
@@ -74,9 +74,9 @@ class Submission:
         sentences = [file.problem for file in self.files if file.problem]
         for lesson in self.lessons:
             sentences += [*self.notes.get(lesson, ()), *filter(None, [self.doubts.get(lesson)])]
-        if self.chosen and self.chosen.keys().isdisjoint(self.lessons):
+        if self.lesson_files and self.lesson_files.keys().isdisjoint(self.lessons):
             numbers = join_names([lesson[:2] for lesson in self.lessons], len(self.lessons))
-            others = join_names(sorted(self.chosen))
+            others = join_names(sorted(self.lesson_files))
             sentences.append(f"Of the lessons that count here ({numbers}) none was handed in, but {others}.")
         return tuple(dict.fromkeys(sentences))
 
@@ -85,7 +85,8 @@ class Submission:
         """What to fix: of each lesson's own file, of files whose lesson cannot be told, of later copies; '' for nothing."""
         if not self.files:
             return "No notebook was handed in: files that end in .ipynb are expected."
-        absent = [lesson for lesson in self.lessons if lesson not in self.chosen or self.chosen[lesson].problem]
+        files = {lesson: self.lesson_files.get(lesson) for lesson in self.lessons}
+        absent = [lesson for lesson, file in files.items() if file is None or file.problem]
         sentences = [self._trouble(lesson).problem for lesson in absent]
         sentences += [file.problem for file in self.files if not file.lesson]
         sentences += [self.doubts[lesson] for lesson in self.lessons if lesson in self.doubts]
@@ -93,24 +94,24 @@ class Submission:
 
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
-        file, names = self.chosen.get(lesson), self.course.exercises[lesson]
+        file, names = self.lesson_files.get(lesson), self.course.exercises[lesson]
         try:
             if file is not None and file.notebook is not None:
                 plan = self.reader.plan(_pristine(self.course, lesson), file.notebook)
             else:
                 trouble = self._trouble(lesson)
-                plan = empty_plan(lesson, names, trouble.what, handed_in=bool(trouble.place))
+                plan = empty_plan(lesson, names, trouble.summary, handed_in=bool(trouble.place))
         except Unreadable as error:
-            plan = replace(empty_plan(lesson, names, error.what), notes=(str(error),))
-        return replace(plan, notes=(*self.notes.get(lesson, ()), *self._of_others(lesson, file), *plan.notes))
+            plan = replace(empty_plan(lesson, names, error.summary), notes=(str(error),))
+        return replace(plan, notes=(*self.notes.get(lesson, ()), *self._notes_on_others(lesson, file), *plan.notes))
 
-    def _of_others(self, lesson: str, file: _File | None) -> list[str]:
+    def _notes_on_others(self, lesson: str, file: _File | None) -> list[str]:
         """A sentence for each lesson of which a lesson's notebook has most answers, too, and of which nothing else was handed in."""
         if file is None or file.notebook is None:
             return []
-        own, exercises = file.notebook.defines - _pristine(self.course, lesson).given_names, self.course.exercises
-        others = set(self.course.lessons()) - self.chosen.keys()
-        answers = {other: [name for name in exercises[other] if name in own] for other in others}
+        own_names, exercises = file.notebook.defines - _pristine(self.course, lesson).given_names, self.course.exercises
+        others = set(self.course.lessons()) - self.lesson_files.keys()
+        answers = {other: [name for name in exercises[other] if name in own_names] for other in others}
         return [
             f"{file.place} has answers of lesson {other}, too, which count in a notebook of its own: {', '.join(names)}."
             for other, names in sorted(answers.items())
@@ -119,10 +120,10 @@ class Submission:
 
     def _trouble(self, lesson: str) -> _File:
         """What stands for a lesson whose notebook is absent or cannot be read."""
-        what = f"No notebook of lesson {lesson} was handed in."
-        absent = _File("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
+        summary = f"No notebook of lesson {lesson} was handed in."
+        absent = _File("", 0, 0, None, lesson, summary, f"{summary} {lesson}.ipynb is expected.")
         unknown = next((file for file in self.files if not file.lesson), absent)
-        return self.chosen.get(lesson, unknown)
+        return self.lesson_files.get(lesson, unknown)
 
 
 @cache
@@ -149,36 +150,36 @@ def read_submission(
              link on the way, and for an unknown lesson.
     """
     path = Path(path)
-    wanted = _known(course, lessons)
-    paths, passed_over = _files_of(path)
+    selection = _select_lessons(course, lessons)
+    paths, folder_notes = _files_of(path)
     top = path if path not in paths else path.parent
     reader = reader or LocalReader()
     reader.begin()
-    files = [_read(course, each, top, _base(path), wanted, reader) for each in paths]
-    chosen, notes, doubts = _choose(course, files)
-    lessons = wanted or tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
-    notes[lessons[0]] = [*notes.get(lessons[0], ()), *passed_over]
-    whole = Path(os.path.abspath(path))
-    name = name or learner_name(whole.stem if path.is_file() else whole.name)
-    return Submission(course, name, str(path), lessons, files, chosen, notes, doubts, reader)
+    files = [_read(course, file, top, _base(path), selection, reader) for file in paths]
+    lesson_files, notes, doubts = _choose(course, files)
+    lessons = selection or tuple(lesson for lesson in course.lessons() if lesson in lesson_files) or course.lessons()
+    notes[lessons[0]] = [*notes.get(lessons[0], ()), *folder_notes]
+    absolute = Path(os.path.abspath(path))
+    name = name or learner_name(absolute.stem if path.is_file() else absolute.name)
+    return Submission(course, name, str(path), lessons, files, lesson_files, notes, doubts, reader)
 
 
 def check_path(course: Course, path: str | Path, lessons: Sequence[str] | None = None) -> None:
     """Raises: InputError as read_submission() does, before anything is read."""
-    _known(course, lessons)
+    _select_lessons(course, lessons)
     _files_of(Path(path))
 
 
 def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
-    return Submission(course, name, path, _known(course, lessons) or course.lessons())
+    return Submission(course, name, path, _select_lessons(course, lessons) or course.lessons())
 
 
-def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | None:
+def _select_lessons(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | None:
     """The lessons asked for, in the course's order; '01' stands for '01_three_tokens'."""
     if lessons is None:
         return None
-    known = set()
+    names: set[str] = set()
     for lesson in lessons:
         matches = {
             course.current_name(lesson),
@@ -186,8 +187,8 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
         }
         if not matches & set(course.lessons()):
             raise InputError(f"There is no lesson {lesson!r}; the lessons are {', '.join(course.lessons())}.")
-        known |= matches
-    return tuple(name for name in course.lessons() if name in known)
+        names |= matches
+    return tuple(name for name in course.lessons() if name in names)
 
 
 def _base(path: Path) -> Path:
@@ -199,13 +200,15 @@ def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     place, base = printable(str(path)), _base(path)
     link = links.first_link(path, base)
     if link is not None:
-        why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
-        raise InputError(f"{links.sentence(link)}. {why}")
+        rule = (
+            "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
+        )
+        raise InputError(f"{links.sentence(link)}. {rule}")
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
-                unpack = " Unpack it first." if platforms.archive_refusal([path.name]) else ""
-                raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
+                advice = " Unpack it first." if platforms.archive_refusal([path.name]) else ""
+                raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{advice}")
             return [path], []
         if not path.is_dir():
             raise InputError(
@@ -222,23 +225,23 @@ def _files_of(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def _read(
-    course: Course, path: Path, top: Path, base: Path, wanted: tuple[str, ...] | None, reader: LocalReader
+    course: Course, path: Path, top: Path, base: Path, selection: tuple[str, ...] | None, reader: LocalReader
 ) -> _File:
     place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
-    about = (place, level, _changed(path))
+    location = (place, level, _mtime_ns(path))
     try:
         notebook = reader.notebook(path, base)
     except Unreadable as error:
-        return _File(*about, None, lesson_of_name(course, path), error.what, str(error))
+        return _File(*location, None, lesson_of_name(course, path), error.summary, str(error))
     lesson = recognize_lesson(course, notebook.lesson, path, notebook.defines)
     other = course.other_handout(course.current_name(notebook.lesson))
-    if not (lesson or other) and wanted is not None and len(wanted) == 1:
-        lesson = wanted[0]
+    if not (lesson or other) and selection is not None and len(selection) == 1:
+        lesson = selection[0]
     if lesson:
-        return _File(*about, notebook, lesson)
-    what = f"{place} was not graded." if other else f"{place} belongs to no lesson of this course."
+        return _File(*location, notebook, lesson)
+    summary = f"{place} was not graded." if other else f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
-    return _File(*about, notebook, "", what, f"{what} {other or advice}")
+    return _File(*location, notebook, "", summary, f"{summary} {other or advice}")
 
 
 def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[str]) -> str:
@@ -252,8 +255,8 @@ def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[
         return lesson if lesson in course.lessons() else ""
     if lesson := lesson_of_name(course, path):
         return lesson
-    defined = set(names)
-    counts = {lesson: len(defined.intersection(course.exercises[lesson])) for lesson in course.lessons()}
+    defined_names = set(names)
+    counts = {lesson: len(defined_names.intersection(course.exercises[lesson])) for lesson in course.lessons()}
     lesson = max(counts, key=counts.__getitem__, default="")  # of several the first
     return lesson if counts.get(lesson) else ""
 
@@ -284,48 +287,49 @@ def _choose(course: Course, files: list[_File]) -> tuple[dict[str, _File], dict[
     One in which nothing was attempted never counts before one in which something was. Of several with work the one saved last counts;
     where the times agree the one with the most in it, then the one with the lesson's own name, then the one nearest to the top.
     """
-    chosen: dict[str, _File] = {}
+    lesson_files: dict[str, _File] = {}
     notes: dict[str, list[str]] = {}
     doubts: dict[str, str] = {}
     for lesson in {file.lesson for file in files if file.lesson}:
-        theirs = [file for file in files if file.lesson == lesson]
-        if len(theirs) > 1:
-            saved = save_order(file.changed for file in theirs)
-            ranked = [(_rank(course, file, saved[file.changed]), file) for file in theirs]
-            ranked.sort(key=itemgetter(0), reverse=True)
-            theirs = [file for _, file in ranked]
-            sentence = _set_aside(ranked)
-            if any(file.texts != theirs[0].texts for file in theirs):
+        copies = [file for file in files if file.lesson == lesson]
+        if len(copies) > 1:
+            order = save_order(file.mtime_ns for file in copies)
+            ranking = [(_rank(course, file, order[file.mtime_ns]), file) for file in copies]
+            ranking.sort(key=itemgetter(0), reverse=True)
+            copies = [file for _, file in ranking]
+            sentence = _explain_choice(ranking)
+            if any(file.texts != copies[0].texts for file in copies):
                 doubts[lesson] = f"{sentence} Hand in one notebook of each lesson, as {lesson}.ipynb."
             else:
                 notes[lesson] = [sentence]
-        chosen[lesson] = theirs[0]
-    return chosen, notes, doubts
+        lesson_files[lesson] = copies[0]
+    return lesson_files, notes, doubts
 
 
 _Rank = tuple[int, int, int, bool, int, str]  # 2 with work, 1 unreadable, 0 without; then what _REASONS has
 
 
-def _rank(course: Course, file: _File, saved: int) -> _Rank:
+def _rank(course: Course, file: _File, save_rank: int) -> _Rank:
     attempts = _pristine(course, file.lesson).attempts(file.notebook) if file.notebook else 0
     worth = 1 if file.notebook is None else 2 if attempts else 0
-    named = PurePosixPath(file.place).stem.lower() == file.lesson
-    return worth, saved, attempts, named, -file.level, file.place
+    has_lesson_name = PurePosixPath(file.place).stem.lower() == file.lesson
+    return worth, save_rank, attempts, has_lesson_name, -file.level, file.place
 
 
-def _set_aside(ranked: Sequence[tuple[_Rank, _File]]) -> str:
+def _explain_choice(ranking: Sequence[tuple[_Rank, _File]]) -> str:
     """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
-    (rank, best), *others = ranked
+    (rank, best), *others = ranking
     reasons = []
     for other, file in others[:10]:  # of which names may read alike
-        differs = next((at for at, pair in enumerate(zip(other, rank, strict=True)) if pair[0] != pair[1]), -1)
-        reason = "cannot be read" if not differs and file.notebook is None else _REASONS[differs]
+        pairs = enumerate(zip(other, rank, strict=True))
+        index = next((index for index, (lower, higher) in pairs if lower != higher), -1)
+        reason = "cannot be read" if not index and file.notebook is None else _REASONS[index]
         reasons.append(f"{file.place} ({'the same code' if file.texts == best.texts else reason})")
-    more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
-    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*reasons, *more])}."
+    excess = [f"and {len(others) - 10} more"] if len(others) > 10 else []
+    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*reasons, *excess])}."
 
 
-def _changed(path: Path) -> int:
+def _mtime_ns(path: Path) -> int:
     try:
         return path.lstat().st_mtime_ns
     except OSError:

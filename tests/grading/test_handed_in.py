@@ -64,7 +64,7 @@ def test_a_notebook_of_a_lesson_that_this_hand_out_lacks_is_counted_for_no_lesso
         (folder / name / file).write_text(json.dumps(notebook))
     here = tuple(lesson for lesson in COURSE.lessons() if lesson != THIRD)
     monkeypatch.setattr(type(open_course()), "lessons", lambda course: here)
-    assert not read_submission(open_course(), folder / "cyd").chosen
+    assert not read_submission(open_course(), folder / "cyd").lesson_files
     lessons, sentences = chosen(folder)
     assert lessons == [SECOND] and len(sentences) == 1, "nothing else was handed in"
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from grader.source import requirements
-from grader.source.requirements import LIBRARIES, NEW_NAMES, unmet
+from grader.source.requirements import LIBRARIES, NEW_NAMES, missing_requirement
 
 HERE = sys.version_info[:2]
 NEWER = {  # code that a newer Python takes, by the minor version that brought it
@@ -51,21 +51,27 @@ WRONG = [  # in every Python
 
 @pytest.mark.parametrize("minor, text", [(minor, text) for minor, texts in NEWER.items() for text in texts])
 def test_newer_syntax_is_recognized(minor, text):
-    assert unmet(text, (3, 14)) == ("" if HERE >= (3, minor) else f"python>=3.{minor}")
-    assert unmet(text, (3, 11, 2)) == "", "it was an error in the notebook, too"
+    assert missing_requirement(text, (3, 14)) == ("" if HERE >= (3, minor) else f"python>=3.{minor}")
+    assert missing_requirement(text, (3, 11, 2)) == "", "it was an error in the notebook, too"
 
 
 def test_a_notebook_that_names_no_version_may_have_been_run_with_a_recent_one():
-    assert unmet('f"{d["a"]}"', None) == ("" if HERE >= (3, 12) else "python>=3.12") and unmet(NEWER[14][0], None) == ""
+    assert (
+        missing_requirement('f"{d["a"]}"', None) == ("" if HERE >= (3, 12) else "python>=3.12")
+        and missing_requirement(NEWER[14][0], None) == ""
+    )
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_no_python_takes_stays_the_learner_s_whatever_the_notebook_says(text):
-    assert unmet(text, (3, 14)) == "" == unmet(text, None)
+    assert missing_requirement(text, (3, 14)) == "" == missing_requirement(text, None)
 
 
 def test_of_a_python_that_is_not_known_yet_every_syntax_error_may_be_new_syntax():
-    assert unmet("def g(:", (3, 99)) == "python>=3.99" and unmet("def g(): pass", (3, 99)) == ""
+    assert (
+        missing_requirement("def g(:", (3, 99)) == "python>=3.99"
+        and missing_requirement("def g(): pass", (3, 99)) == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,9 +88,9 @@ def test_of_a_python_that_is_not_known_yet_every_syntax_error_may_be_new_syntax(
     ],
 )
 def test_a_well_known_library_that_is_not_installed_is_named(monkeypatch, text, there):
-    assert unmet("import numpy") == ""
+    assert missing_requirement("import numpy") == ""
     monkeypatch.setattr(requirements, "installed", lambda name: False)
-    assert unmet(text) == there
+    assert missing_requirement(text) == there
 
 
 @pytest.mark.parametrize("name", NEW_NAMES)
@@ -92,8 +98,8 @@ def test_a_name_that_python_s_library_got_later(name):
     module, attribute = name
     needed = "" if HERE >= (3, NEW_NAMES[name]) else f"python>=3.{NEW_NAMES[name]}"
     assert (
-        unmet(f"from {module} import {attribute}", (3, 13))
-        == unmet(f"import {module}\n{module}.{attribute}", (3, 13))
+        missing_requirement(f"from {module} import {attribute}", (3, 13))
+        == missing_requirement(f"import {module}\n{module}.{attribute}", (3, 13))
         == needed
     )
     assert hasattr(__import__(module), attribute) == (not needed)
@@ -107,4 +113,4 @@ def test_no_library_of_the_list_is_the_course_s_own():
     "text", ['f"' + "{x} " * 40_000, 'f"{' * 30_000, "def g[" * 20_000, "except A" + ", a.b" * 40_000, "'" * 150_000]
 )
 def test_hostile_code_is_read_quickly(text):
-    assert unmet(text + "\n(", (3, 14)) == ""
+    assert missing_requirement(text + "\n(", (3, 14)) == ""

@@ -11,7 +11,7 @@ import torch
 
 from grader.judging.judge import judge
 from grader.source.policy import Sources
-from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
+from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, OBJECT_FINDERS
 from grader.worker import observe
 from tests.conftest import WHOLE_GRID
 from tests.live import from_cells, offence
@@ -221,7 +221,7 @@ def test_closed_modules_are_closed_by_every_import(place):
             assert refused(*PLACES[place](text)), text
 
 
-@pytest.mark.parametrize("name", sorted(FINDING))
+@pytest.mark.parametrize("name", sorted(OBJECT_FINDERS))
 def test_what_finds_objects_may_be_looked_at_and_not_used(name):
     look = f"print(len(thing.{name}))"
     assert not refused(look, OWN) and not refused(OWN, look)

@@ -462,7 +462,7 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
         ipynb.read_notebook(tmp_path / "01_toy.ipynb")
     assert submission.message == str(raised.value)
     assert (
-        plan.missing("double").message == f"double is missing. {raised.value.what}"
+        plan.missing("double").message == f"double is missing. {raised.value.summary}"
         and not plan.missing("double").lesson
     )
 

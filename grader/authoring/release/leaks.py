@@ -26,7 +26,7 @@ from grader.course.course import Course
 from grader.course.percent import TEACHING
 from grader.course.stubs import SOLUTION
 from grader.source.definitions import defined_names
-from grader.source.scopes import IMPORTS, imported
+from grader.source.scopes import IMPORTS, imports_of
 
 LINE = 20  # characters, without space and comments, from which one line gives a solution away
 REGION = 8  # the same for a whole region
@@ -99,7 +99,7 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
             own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
     visible = "\n".join(shown)
     nodes = (node for source in sources.values() for node in ast.walk(ast.parse(source)))
-    known = {*keyword.kwlist, *dir(builtins)}.union(*(imported(node) for node in nodes if isinstance(node, IMPORTS)))
+    known = {*keyword.kwlist, *dir(builtins)}.union(*(imports_of(node) for node in nodes if isinstance(node, IMPORTS)))
     secrets: dict[str, Secret] = {}
     for name, at, region in own:
         whole = squeeze("\n".join(text for _, text in region))

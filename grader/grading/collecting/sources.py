@@ -20,7 +20,7 @@ from typing import Any
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.submission.archives import DEEPEST, Quota, plausible_time
+from grader.submission.archives import MAX_DEPTH, Quota, plausible_time
 from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util import links
@@ -103,8 +103,8 @@ class Sources(ExitStack):
             quota = Quota(MOST_FILES, MOST_NAMES, MOST_BYTES, ONE_FILE)
             return Contents(path.name, *self._list(self._class, str(path.absolute()), quota))
         except Unreadable as error:
-            advice = next(advice for begins, advice in _ADVICE.items() if error.what.startswith(begins))
-            raise InputError(f"{name} {error.what}{advice}") from None
+            advice = next(advice for begins, advice in _ADVICE.items() if error.summary.startswith(begins))
+            raise InputError(f"{name} {error.summary}{advice}") from None
         except (SandboxError, OSError) as error:
             raise InputError(f"{name} was not opened: {error}. Nothing was collected; try again.") from None
 
@@ -124,7 +124,7 @@ class Sources(ExitStack):
             quota = Quota(LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES, ONE_FILE)
             contents = Contents(member.name, *self._list(self._learner, path, quota, member.name))
         except Unreadable as error:
-            raise InputError(error.what) from None
+            raise InputError(error.summary) from None
         except (OSError, SandboxError) as error:
             raise InputError(f"can't be read ({error})") from None
         if more := contents.refused[MOST_REFUSED:]:
@@ -150,7 +150,7 @@ class Sources(ExitStack):
             reader.member(path, quota, at, str(into))
             return into.read_bytes()
         except (Unreadable, SandboxError) as error:
-            raise OSError(error.what if isinstance(error, Unreadable) else str(error)) from None
+            raise OSError(error.summary if isinstance(error, Unreadable) else str(error)) from None
         finally:
             into.unlink(missing_ok=True)
 
@@ -182,10 +182,10 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         if links.is_link(path):
             why = "is a link; links are not followed"
         elif stat.S_ISDIR(about.st_mode):
-            if len(parts) <= DEEPEST:
+            if len(parts) <= MAX_DEPTH:
                 _add_folder(path, top, contents, left)
                 continue
-            why = f"is more than {DEEPEST} folders deep"
+            why = f"is more than {MAX_DEPTH} folders deep"
         elif not stat.S_ISREG(about.st_mode):
             why = "is not a regular file"
         elif about.st_size > ONE_FILE:
