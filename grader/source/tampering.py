@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from grader.source.dependencies import Statement, text_of
-from grader.source.mentions import TEXT_RUN, Reading
+from grader.source.mentions import HIDDEN, TEXT_RUN, Reading
 from grader.source.scopes import IMPORTS, bound_in_class
 from grader.worker.operations import LIBRARIES
 
@@ -36,7 +36,7 @@ CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  #
 OBJECT_FINDERS = frozenset(
     """
     f_locals f_globals f_builtins get_objects get_referrers get_referents __subclasses__ getmembers getclosurevars
-    getargvalues
+    getargvalues tb_frame
     """.split()
 )
 _SUSPECT_NAMES = CLOSED_NAMES | OBJECT_FINDERS
@@ -86,6 +86,8 @@ class Tampering:
         if isinstance(node, IMPORTS):
             return _closed_import(node)
         dotted, origin = self.reading.mentioned_name(statement, node)
+        if dotted == f"sys.{HIDDEN}":
+            return f"something of sys by {HIDDEN}"
         module = _closed_module(dotted) if origin == "library" or dotted.startswith("torch.") else ""
         if isinstance(node, ast.Attribute) and node.attr not in CLOSED_TORCH:
             module = ""  # of torch.jit.trace it is torch.jit that is told

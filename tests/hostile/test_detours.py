@@ -27,7 +27,7 @@ DETOURS = {  # the operator has another name by the time that the answer is read
     ),
     "in a thread that took its hook off before": (
         f"{OPERATOR}import sys\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        "pool = ThreadPoolExecutor(1, initializer=lambda: getattr(sys, 'eliforptes'[::-1])(None))\npool.submit(int).result()\n"
+        "pool = ThreadPoolExecutor(1, initializer=lambda: getattr([sys][0], 'eliforptes'[::-1])(None))\npool.submit(int).result()\n"
         "def get():\n    return op\nkept = get()",
         f"op = 1\n{ANSWER.replace('{}(', 'pool.submit(kept, ').replace('v),', 'v).result(),')}",
     ),

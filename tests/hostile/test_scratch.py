@@ -88,6 +88,13 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
         "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()",
         "out",
     ),
+    "the record emptied through a traceback": (
+        "",
+        "try: 1 / 0\n    except ZeroDivisionError as e: f = e.__traceback__.tb_frame\n    out = " + GOT + "(q, k, v)\n"
+        "    while 'run' not in getattr(f, 'slacol_f'[::-1]): f = getattr(f, 'kcab_f'[::-1])\n"
+        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()",
+        "out",
+    ),
     "modes popped and put back": (
         "",
         "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"

@@ -179,14 +179,12 @@ def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
 MIX = ANSWER.replace("return x(q, q, q)", "w = (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)\n    return w @ v, w")
 OFF = "    getattr(s, 'eliforptes'[::-1])(None)"
 OTHER_NAMES = {  # of sys, under which reading does not find it again
-    "renamed": "import sys as s",
     "in a list": "import sys\ns = [sys][0]",
     "handed to a function": "import sys\ns = (lambda m: m)(sys)",
     "another module's": "import os\ns = os.sys",
     "imported from another": "from os import sys as s",
     "imported by a text": "import importlib\ns = importlib.import_module('sys')",
     "from the modules": "import sys\ns = sys.modules['sys']",
-    "its names": "import sys, types\ns = types.SimpleNamespace(**vars(sys))",
 }
 
 
