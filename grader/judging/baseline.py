@@ -49,10 +49,10 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     watch = tuple(group for group in exercise.forbids if group in GROUPS)
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
-    declared = list(exercise.cases(np.random.default_rng(seed)))
-    by_name = _last_by_position(declared, names, {key for rule in exercise.properties for key in rule.cases})
+    author_cases = list(exercise.cases(np.random.default_rng(seed)))
+    by_name = _last_by_position(author_cases, names, {key for rule in exercise.properties for key in rule.cases})
     unwatched = []
-    for i, case in enumerate(declared):
+    for i, case in enumerate(author_cases):
         options = dict(case.options)
         if i == by_name or case.options.get("by_name"):
             options["by_name"] = names[: len(case.args)] if i == by_name else names

@@ -102,8 +102,8 @@ class Comparison:
     @cached_property
     def differences(self) -> list[Finding]:
         """Every difference, in the order of judging; of a case that asks for no exception."""
-        if whole := self.actual.parts.get(UNNAMED):
-            return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
+        if part := self.actual.parts.get(UNNAMED):
+            return [Finding("count", UNNAMED, part.role, part.of, actual=part)]
         if self.exercise.compare is not None:
             sentence = self.exercise.compare(self.case, self.expected, self.actual)
             return [Finding("compared", self.exercise.result_names[0], sentence=sentence)] if sentence else []

@@ -23,10 +23,10 @@ from grader.judging.symptoms import outcome
 from grader.worker.observe import same_random_state
 from grader.worker.values import Observation, Part
 
-FEW = 2  # cheap cases, which leave few mistakes
-MOST = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
+FIRST_CHEAP = 2  # cheap cases, which leave few mistakes
+MIN_SHARE = 0.6  # of the failing cases; such a mistake was what a stranger's wrong answer did in 13 of 14
 PAIR_RUNS, TORCH_PAIR_RUNS = 100, 36  # of pairs on cases; with torch a run takes many times as long
-SMALL = 1000  # numbers that go in: so many take as long as all else
+BASE_SIZE = 1000  # numbers that go in: so many take as long as all else
 NO_REFERENCE = Part("unasked")  # the reference's side of what it does not return, equal to nothing
 Comparisons = Mapping[int, Comparison]  # by the case's position; cases may be missing
 
@@ -51,10 +51,10 @@ class Diagnosis:
         )
         default = TORCH_PAIR_RUNS if torch else PAIR_RUNS
         self._pair_runs = default if self.exercise.pair_runs is None else self.exercise.pair_runs
-        self._most_telling = 2 if self._pair_runs >= TORCH_PAIR_RUNS else 1
+        self._sample_size = 2 if self._pair_runs >= TORCH_PAIR_RUNS else 1
         # How long a case takes, as far as what goes in tells it; a clock would tell something else on each machine.
         self._sizes = [
-            SMALL
+            BASE_SIZE
             + sum(part.array.size for part in inputs.values() if part.array is not None)
             + sum(array.size for array in case.options.get("state", {}).values())
             for case, inputs in zip(self.cases, self.runs.inputs, strict=True)
@@ -70,13 +70,13 @@ class Diagnosis:
 
     def nearest(self, comparisons: Comparisons) -> tuple[Ids, int, int] | None:
         """The one mistake that shows most of what is wrong, where nothing that is right speaks against it: its ids, in how many of the
-        failing cases it shows the same, and how many fail. None where these are fewer than MOST."""
-        comparisons = self._to_explain(comparisons)
+        failing cases it shows the same, and how many fail. None where these are fewer than MIN_SHARE."""
+        comparisons = self._explainable(comparisons)
         failing = [i for i, comparison in comparisons.items() if comparison.wrong]
         if len(failing) < PROOF:
             return None
-        order, minimum = self._in_order(comparisons), max(PROOF, MOST * len(failing))
-        first = self._telling([i for i in order if comparisons[i].wrong and not self.cases[i].costly])
+        order, minimum = self._order(comparisons), max(PROOF, MIN_SHARE * len(failing))
+        first = self._sample([i for i in order if comparisons[i].wrong and not self.cases[i].costly])
 
         def count(key: Key) -> int:
             """In how many of the failing cases a mistake shows the same; 0 where these are too few, or where it breaks what is right."""
@@ -97,7 +97,7 @@ class Diagnosis:
         nearest = [ids for ids, same in counts.items() if same == most]
         return (nearest[0], most, len(failing)) if len(nearest) == 1 else None
 
-    def _to_explain(self, comparisons: Comparisons) -> Comparisons:
+    def _explainable(self, comparisons: Comparisons) -> Comparisons:
         """The cases that tell of a mistake; of those the ones that fail are its proof, since what is right is no mistake's own."""
         return {
             i: comparison
@@ -106,8 +106,8 @@ class Diagnosis:
         }
 
     def _mistakes(self, all_comparisons: Comparisons) -> list[Ids]:
-        comparisons = self._to_explain(all_comparisons)
-        positions = self._in_order(comparisons)
+        comparisons = self._explainable(all_comparisons)
+        positions = self._order(comparisons)
         singles = self._singles(comparisons, positions)
         if singles or self.exercise.kind == "answer":
             return singles
@@ -115,48 +115,48 @@ class Diagnosis:
             return [(id,)]
         ordinary = [i for i in positions if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return (
-            self._singles(comparisons, positions, any_wording=True)
+            self._singles(comparisons, positions, any_words=True)
             or self._pairs(comparisons, positions)
             or self._singles(comparisons, ordinary)
-            or self._singles(comparisons, ordinary, any_wording=True)
+            or self._singles(comparisons, ordinary, any_words=True)
         )
 
-    def _in_order(self, comparisons: Comparisons) -> list[int]:
+    def _order(self, comparisons: Comparisons) -> list[int]:
         """The cases, first those at which most mistakes end soonest: what is cheap, of that what fails, and of that the smallest.
         Where nothing cheap fails, what fails comes after a few: these leave so few mistakes that the others would take longer."""
         smallest = sorted(comparisons, key=lambda i: comparisons[i].wrong and -1 / self._sizes[i])
         cheap, costly = ([i for i in smallest if self.cases[i].costly == is_costly] for is_costly in (False, True))
         wrong, right = ([i for i in costly if comparisons[i].wrong == is_wrong] for is_wrong in (True, False))
-        few = FEW if wrong and not any(comparisons[i].wrong for i in cheap) else len(cheap)
+        few = FIRST_CHEAP if wrong and not any(comparisons[i].wrong for i in cheap) else len(cheap)
         return [*cheap[:few], *wrong, *cheap[few:], *right]
 
     def _is_enough(self, comparisons: Comparisons, positions: Sequence[int]) -> bool:
         """Whether of these cases so many fail that a mistake may be proven."""
         return sum(comparisons[i].wrong for i in positions) >= self._min_proofs
 
-    def _singles(self, comparisons: Comparisons, positions: Sequence[int], any_wording: bool = False) -> list[Ids]:
+    def _singles(self, comparisons: Comparisons, positions: Sequence[int], any_words: bool = False) -> list[Ids]:
         if not self._is_enough(comparisons, positions):
             return []
         keys = ((number,) for number in range(len(self.exercise.mistakes)))
-        return list(dict.fromkeys(map(self.runs.ids, self._fitting(keys, comparisons, positions, any_wording))))
+        return list(dict.fromkeys(map(self.runs.ids, self._fitting(keys, comparisons, positions, any_words))))
 
     def _fitting(
-        self, keys: Iterable[Key], comparisons: Comparisons, positions: Sequence[int], any_wording: bool = False
+        self, keys: Iterable[Key], comparisons: Comparisons, positions: Sequence[int], any_words: bool = False
     ) -> Iterator[Key]:
         """Those that fit. Each is tried on the cheap cases first at which most of those before it ended: it will end there, too."""
         cheap = [*takewhile(lambda i: not self.cases[i].costly, positions)]
-        trials, ends = Counter(cheap), Counter(i for i in cheap if comparisons[i].wrong)  # a guess to begin with
+        trials, misfits = Counter(cheap), Counter(i for i in cheap if comparisons[i].wrong)  # a guess to begin with
         for key in keys:
-            likeliest = sorted(cheap, key=lambda i: -ends[i] / trials[i] / self._sizes[i])
+            likeliest = sorted(cheap, key=lambda i: -misfits[i] / trials[i] / self._sizes[i])
             # What is kept takes no time. Of pairs it is left aside: their runs are counted, whatever was judged before.
             cache_hits = {i for i in positions if len(key) == 1 and (key, i) in self.runs.cache}
             order = sorted([*likeliest, *positions[len(cheap) :]], key=cache_hits.__contains__, reverse=True)
-            end = self._end(key, comparisons, order, any_wording)
-            if end is None:
+            misfit = self._misfit(key, comparisons, order, any_words)
+            if misfit is None:
                 yield key
             else:
-                ends[end] += 1
-                trials.update(order[: order.index(end) + 1])
+                misfits[misfit] += 1
+                trials.update(order[: order.index(misfit) + 1])
 
     def _pairs(self, comparisons: Comparisons, positions: Sequence[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
@@ -166,27 +166,27 @@ class Diagnosis:
         fitting: list[Ids] = []
         limit = self._run_count + self._pair_runs
 
-        def may_be(key: Key) -> bool:
+        def is_candidate(key: Key) -> bool:
             return len(set(ids := self.runs.ids(key))) == 2 and ids not in fitting and self.runs.object(key) is not None
 
-        candidates = self._candidate_pairs({i: comparisons[i].actual for i in self._telling(cheap)})
-        likely = filter(may_be, takewhile(lambda _: self._run_count < limit, candidates))
+        candidates = self._candidate_pairs({i: comparisons[i].actual for i in self._sample(cheap)})
+        likely = filter(is_candidate, takewhile(lambda _: self._run_count < limit, candidates))
         for key in self._fitting(likely, comparisons, positions):
             fitting.append(self.runs.ids(key))
             if len(fitting) == 2:
                 break
         return fitting
 
-    def _telling(self, positions: Sequence[int]) -> list[int]:
+    def _sample(self, positions: Sequence[int]) -> list[int]:
         """Of these cases two at most: the first, on which singles have run, and in the exercise's order the last, which is of another kind;
         only the first where a run takes long."""
-        return [*positions[:1], *sorted(positions[1:])[-1:]][: self._most_telling]
+        return [*positions[:1], *sorted(positions[1:])[-1:]][: self._sample_size]
 
-    def _end(self, key: Key, comparisons: Comparisons, positions: list[int], any_wording: bool = False) -> int | None:
+    def _misfit(self, key: Key, comparisons: Comparisons, positions: list[int], any_words: bool = False) -> int | None:
         """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
         None where it fits.
 
-        any_wording: whether two exceptions in different words count as the same, where another case proves the mistake, too.
+        any_words: whether two exceptions in different words count as the same, where another case proves the mistake, too.
         """
         proofs, differently_worded = 0, 0
         for i in positions:
@@ -194,7 +194,7 @@ class Diagnosis:
             mistake, actual = self.runs.show(key, i), comparisons[i].actual
             if self.runs.same(i, mistake.actual, actual):
                 proofs += mistake.wrong
-            elif any_wording and _both_fail(self.cases[i], mistake.actual, actual):
+            elif any_words and _both_fail(self.cases[i], mistake.actual, actual):
                 differently_worded += 1
             else:
                 return i

@@ -74,8 +74,8 @@ def _arrays_of(comparison: Comparison, name: str) -> list[Whole]:
     """
     parts, results = comparison.expected.parts, comparison.actual.parts
     if name not in parts:
-        differing = (key for key in parts if key in results and not same_numbers(parts[key], results[key]))
-        name = next(differing, next(iter(parts)))
+        candidates = (key for key in parts if key in results and not same_numbers(parts[key], results[key]))
+        name = next(candidates, next(iter(parts)))
     expected, actual = parts[name], as_array(results[name]) if name in results else None
     if expected.kind == "bool":
         return []  # a claim is told in words
@@ -105,27 +105,27 @@ def _slices(whole: Whole, result: tuple[int, ...]) -> list[Whole]:
 def runs(before: Comparison, after: Comparison, name: str) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
     first, second = (dict(arrays(named_inputs(case))) for case in (before.case, after.case))
-    changed = [
+    changes = [
         (key, first[key], second[key])
         for key in first
         if key in second and not np.array_equal(first[key], second[key], equal_nan=True)
     ]
-    pairs = [whole for change in changed for whole in _pair(*change, "input")]
+    pairs = [whole for change in changes for whole in _pair(*change, "input")]
     old, new = (
         as_array(parts[name]).array if name in parts else None for parts in (before.actual.parts, after.actual.parts)
     )
     if old is not None and new is not None:
-        unchanged = [
+        same_inputs = [
             i
             for i in range(len(old) if old.ndim > 2 else 0)
             if all(
                 old_input.shape == new_input.shape
                 and old_input.shape[:1] == old.shape[:1]
                 and np.array_equal(old_input[i], new_input[i], equal_nan=True)
-                for _, old_input, new_input in changed
+                for _, old_input, new_input in changes
             )
         ]
-        pairs += _pair(title_of(before.expected.parts, name) or "result", old, new, "run", unchanged)
+        pairs += _pair(title_of(before.expected.parts, name) or "result", old, new, "run", same_inputs)
     return make_tables(pairs)
 
 
@@ -207,8 +207,8 @@ def _tables(whole: Whole, spot: tuple[int, ...] | None, shape: tuple[int, ...] |
         """Of a slice, or of no entries, the part around a center, or its beginning."""
         matrix = np.atleast_2d(matrix)
         row, column = map(_start, matrix.shape, (0, 0, *(center or ()))[-2:])
-        below, beside = (0, 0, *(mark or ()))[-2:]
-        cell = (below - row, beside - column) if mark and mark[: len(index)] == index else None
+        mark_row, mark_column = (0, 0, *(mark or ()))[-2:]
+        cell = (mark_row - row, mark_column - column) if mark and mark[: len(index)] == index else None
         cells = matrix[row : row + SIDE, column : column + SIDE].copy()
         return Table(whole.name, role, cells, dtype, array.shape, index, (row, column), cell, largest)
 

@@ -95,8 +95,7 @@ class Facts:
 
     def none_returned(self) -> str:
         """What gives None in all cases: the name of the function, or 'forward'."""
-        pairs = self.result_pairs()
-        if not pairs or any([part.kind for part in actual] != ["none"] for _, actual in pairs):
+        if {tuple(part.kind for part in actual) for _, actual in self.result_pairs()} != {("none",)}:
             return ""
         return self.exercise.name if self.exercise.kind == "function" else "forward"
 

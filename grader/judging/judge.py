@@ -189,8 +189,8 @@ class _Judgement:
         wrong = next((i for i, _ in findings if i in comparable), None)
         not_finite = [i for i, finding in findings if finding.stage == "finite"]
         if stage == "values":
-            asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
-            verdict = self._check_operations(runtime_policy.missing_einsum) if asks else None
+            asks_einsum = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
+            verdict = self._check_operations(runtime_policy.missing_einsum) if asks_einsum else None
             if verdict := verdict or self._check_properties(comparable, wrong, not_finite):
                 return verdict
         if findings:

@@ -310,9 +310,9 @@ def advice(facts: Facts) -> str:
 def _first(facts: Facts, rules: Rules) -> str:
     for question, answer in rules.items():
         if fact := facts.says(question) if isinstance(question, str) else question(facts):
-            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
-                if more := facts.line_has(also) if isinstance(also, str) else also(facts):
-                    return sentence.format(fact, facts, more)
+            for condition, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
+                if second := facts.line_has(condition) if isinstance(condition, str) else condition(facts):
+                    return sentence.format(fact, facts, second)
     return ""
 
 
@@ -321,9 +321,9 @@ def ungraded_name(facts: Facts, case: Case) -> str:
     name = facts.unknown_name()
     if not name or name not in _ungraded_names(facts.exercise):
         return ""
-    near = get_close_matches(name, case.names, 1, 0.7)
-    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
-    return f"{another} {ELSEWHERE} it."
+    matches = get_close_matches(name, case.names, 1, 0.7)
+    subject = f"`{name}` is no parameter (is `{matches[0]}` meant?): it" if matches else f"`{name}`"
+    return f"{subject} {ELSEWHERE} it."
 
 
 @cache

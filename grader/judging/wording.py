@@ -128,8 +128,7 @@ def _numbers(exercise: Exercise, finding: Finding) -> str:
     gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
     index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
     place = f" at {index}" if index else ""
-    name = _capital(subject(exercise, finding))
-    return f"{name} differs from what was expected by up to {gap[index]:.4g}{place}{reason}."
+    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[index]:.4g}{place}{reason}."
 
 
 def _text(exercise: Exercise, finding: Finding) -> str:
