@@ -146,7 +146,7 @@ def _shift(right: Array, axis: int, end: int) -> Array:
 
 # Of each id the ways in which it shows, of which one explains all results; the plainest id first.
 CHANGES: dict[str, list[Change]] = {
-    "RS1": [partial(np.round, decimals=digits) for digits in range(7)],
+    "RS1": [partial(np.ndarray.round, decimals=digits) for digits in range(7)],
     "RS2": _at_both_ends(_repeat),
     "RS3": [np.negative],
     "RS4": _at_both_ends(_leave_out, _isolate),
