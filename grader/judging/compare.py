@@ -84,14 +84,14 @@ def raises_as_asked(case: Case, actual: Observation) -> bool:
 
 def same_numbers(expected: Part, actual: Part) -> bool:
     """Whether two parts hold the same numbers, whatever holds them; looser than any exercise's own tolerance."""
-    one, other = as_array(expected), as_array(actual)
-    if one.array is None or other.array is None:
+    expected, actual = as_array(expected), as_array(actual)
+    if expected.array is None or actual.array is None:
         return False
-    return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
+    return close(expected.array.astype(np.float64), actual.array.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Comparison:
     """What one case showed of a candidate, beside what it should show."""
 
     exercise: Exercise
@@ -102,8 +102,8 @@ class Compared:
     @cached_property
     def differences(self) -> list[Finding]:
         """Every difference, in the order of judging; of a case that asks for no exception."""
-        if whole := self.actual.parts.get(UNNAMED):
-            return [Finding("count", UNNAMED, whole.role, whole.of, actual=whole)]
+        if part := self.actual.parts.get(UNNAMED):
+            return [Finding("count", UNNAMED, part.role, part.of, actual=part)]
         if self.exercise.compare is not None:
             sentence = self.exercise.compare(self.case, self.expected, self.actual)
             return [Finding("compared", self.exercise.result_names[0], sentence=sentence)] if sentence else []
@@ -111,7 +111,7 @@ class Compared:
             self._difference(name, part, self.actual.parts[name])
             if name in self.actual.parts
             else Finding("absent", name, part.role, part.of, part)
-            for name, part in self.right.items()
+            for name, part in self.expected.parts.items()
         ]
         return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
 
@@ -145,15 +145,9 @@ class Compared:
         return bool(self.actual.failure or self.actual.modified or self.differences)
 
     @property
-    def right(self) -> Mapping[str, Part]:
-        """The reference's parts."""
-        return self.expected.parts
-
-    @property
-    def theirs(self) -> Mapping[str, Part]:
-        """The candidate's parts; none where it failed or gave another number of things."""
-        whole = self.actual.failure is None and self.actual.parts.keys() >= self.right.keys()
-        return self.actual.parts if whole else {}
+    def complete(self) -> bool:
+        """Whether each part that was expected came back."""
+        return self.actual.failure is None and self.actual.parts.keys() >= self.expected.parts.keys()
 
     def pairs(self, roles: Sequence[str] = ("returned",)) -> list[Pair]:
         """Of the parts of these roles that hold numbers both sides."""
@@ -162,11 +156,11 @@ class Compared:
     @cached_property
     def _pairs(self) -> list[Pair]:
         pairs = []
-        for name in self.right if self.theirs else ():
-            part, right, theirs = self.right[name], as_array(self.right[name]).array, as_array(self.theirs[name])
-            if right is not None and (theirs.kind == "none" or theirs.array is not None):
-                array = np.full(right.shape, np.nan) if theirs.array is None else theirs.array  # no gradient arrives
-                pairs.append(Pair(self, name, part, right, array))
+        for name, part in self.expected.parts.items() if self.complete else ():
+            expected, actual = as_array(part).array, as_array(self.actual.parts[name])
+            if expected is not None and (actual.kind == "none" or actual.array is not None):
+                array = np.full(expected.shape, np.nan) if actual.array is None else actual.array  # no gradient arrives
+                pairs.append(Pair(self, name, part, expected, array))
         return pairs
 
     def tolerance(self, part: Part) -> tuple[float, float]:
@@ -175,34 +169,34 @@ class Compared:
 
     @cached_property
     def _scale(self) -> float:
-        return gradient_scale(self.right)
+        return gradient_scale(self.expected.parts)
 
-    def agree(self, part: Part, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def agree(self, part: Part, expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
         """Which numbers of two arrays of one shape are equal within the part's tolerance."""
-        return np.isclose(other.astype(np.float64), one.astype(np.float64), *self.tolerance(part), equal_nan=True)
+        return np.isclose(actual.astype(np.float64), expected.astype(np.float64), *self.tolerance(part), equal_nan=True)
 
-    def same(self, part: Part, one: np.ndarray, other: np.ndarray) -> bool:
+    def same(self, part: Part, expected: np.ndarray, actual: np.ndarray) -> bool:
         """Whether two arrays are equal within the part's tolerance, their shapes, too."""
-        return close(one, other, *self.tolerance(part))
+        return close(expected, actual, *self.tolerance(part))
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
     """The numbers of one part of a case. part: the reference's."""
 
-    one: Compared
+    comparison: Comparison
     name: str
     part: Part
-    right: np.ndarray
-    theirs: np.ndarray
+    expected: np.ndarray
+    actual: np.ndarray
 
     @cached_property
     def differs(self) -> bool:
-        return not self.is_theirs(self.right)
+        return not self.matches(self.expected)
 
-    def is_theirs(self, array: np.ndarray) -> bool:
+    def matches(self, array: np.ndarray) -> bool:
         """Whether the candidate's numbers are these, within the part's tolerance."""
-        return self.one.same(self.part, array, self.theirs)
+        return self.comparison.same(self.part, array, self.actual)
 
 
 def gradient_scale(expected: Mapping[str, Part]) -> float:
@@ -294,15 +288,15 @@ def gaps(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     return np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
 
 
-def largest_difference(compared: Iterable[Compared]) -> float:
+def largest_difference(comparisons: Iterable[Comparison]) -> float:
     """Of all numbers of all cases from the reference's; all of them have passed."""
     expected, actual = [np.zeros(1)], [np.zeros(1)]
-    for one in compared:
-        for name, part in one.right.items() if one.case.raises is None else ():
-            right, theirs = part.array, as_array(one.theirs[name]).array
-            if right is not None and theirs is not None and right.shape == theirs.shape and not has_kind(part, "b"):
+    for comparison in comparisons:
+        for name, part in comparison.expected.parts.items() if comparison.case.raises is None else ():
+            right, array = part.array, as_array(comparison.actual.parts[name]).array
+            if right is not None and array is not None and right.shape == array.shape and not has_kind(part, "b"):
                 expected.append(right.ravel())
-                actual.append(theirs.ravel())
+                actual.append(array.ravel())
     # Each array by itself would take ten times as long.
     return largest_relative_difference(np.concatenate(expected), np.concatenate(actual))
 

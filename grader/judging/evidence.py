@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.course.spec import Case
-from grader.judging.compare import Compared, as_array, gaps, same_numbers
+from grader.judging.compare import Comparison, as_array, gaps, same_numbers
 from grader.judging.verdict import Table
 from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
@@ -23,7 +23,7 @@ SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
 HAIR = float(np.finfo(np.float64).tiny)  # a difference within the tolerance that can be seen, written ~0
 TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
 NEAR = 10  # the first slice is shown in which something differs by a tenth of the largest difference or more
-WRITTEN = 5e-5  # of a number: what its four digits show
+PRINTED_PRECISION = 5e-5  # of a number: what its four digits show
 
 
 class Whole(NamedTuple):
@@ -48,47 +48,48 @@ class TrackedArrays(dict[str, Any]):
 
 def inputs(case: Case) -> tuple[Table, ...]:
     """The arrays that went in, where they are small enough to be shown."""
-    return shown(_inputs(case))
+    return make_tables(_inputs(case))
 
 
-def of_property(group: Sequence[Compared], name: str) -> tuple[Table, ...]:
+def of_property(group: Sequence[Comparison], name: str) -> tuple[Table, ...]:
     """The part that a property speaks of, or the two runs that it compares."""
     return (runs(group[0], group[1], name) if len(group) == 2 else ()) or tables(group[-1], name)
 
 
-def tables(one: Compared, name: str = "") -> tuple[Table, ...]:
+def tables(comparison: Comparison, name: str = "") -> tuple[Table, ...]:
     """What may be shown of a case: an answer's expected numbers, or how far off these are, would be the answer; and where many results
     are right, the reference's is one of them."""
-    is_answer, compares = one.exercise.kind == "answer", one.exercise.compare is not None
+    is_answer, compares = comparison.exercise.kind == "answer", comparison.exercise.compare is not None
     roles = (
         ("actual",) if is_answer else ("input", "actual") if compares else ("input", "expected", "actual", "difference")
     )
-    return shown([whole for whole in _arrays_of(one, name) if whole.role in roles])
+    return make_tables([whole for whole in _arrays_of(comparison, name) if whole.role in roles])
 
 
-def _arrays_of(one: Compared, name: str) -> list[Whole]:
+def _arrays_of(comparison: Comparison, name: str) -> list[Whole]:
     """The inputs, and of one part what was expected, what came back, and the difference; one within the tolerance is shown as 0.
 
     name: the part; where none of that name was expected, the first that differs. Where both numbers of a difference within the tolerance
     are written otherwise, it is shown as a hair's breadth (~0).
     """
-    expected, actual = one.right, one.actual.parts
-    if name not in expected:
-        differing = (key for key in expected if key in actual and not same_numbers(expected[key], actual[key]))
-        name = next(differing, next(iter(expected)))
-    right, theirs = expected[name], as_array(actual[name]) if name in actual else None
-    if right.kind == "bool":
+    parts, results = comparison.expected.parts, comparison.actual.parts
+    if name not in parts:
+        candidates = (key for key in parts if key in results and not same_numbers(parts[key], results[key]))
+        name = next(candidates, next(iter(parts)))
+    expected, actual = parts[name], as_array(results[name]) if name in results else None
+    if expected.kind == "bool":
         return []  # a claim is told in words
-    arrays = [part for whole in _inputs(one.case) for part in _slices(whole, right.shape or ())]
-    if theirs is not None and actual[name].kind != right.kind and same_numbers(right, theirs):
+    arrays = [part for whole in _inputs(comparison.case) for part in _slices(whole, expected.shape or ())]
+    if actual is not None and results[name].kind != expected.kind and same_numbers(expected, actual):
         return arrays  # a list where an array was expected: the numbers are not what is at fault
-    title = title_of(expected, name)
-    if right.array is not None:
-        arrays.append(Whole(title, right.array, "expected", right.dtype))
-    if theirs is not None and theirs.array is not None:
-        arrays.append(Whole(title, theirs.array, "actual", theirs.dtype))
-        if right.array is not None and theirs.shape == right.shape and theirs.array.dtype.kind != "b":
-            arrays.append(Whole(title, _difference(right.array, theirs.array, *one.tolerance(right)), "difference"))
+    title = title_of(parts, name)
+    if expected.array is not None:
+        arrays.append(Whole(title, expected.array, "expected", expected.dtype))
+    if actual is not None and actual.array is not None:
+        arrays.append(Whole(title, actual.array, "actual", actual.dtype))
+        if expected.array is not None and actual.shape == expected.shape and actual.array.dtype.kind != "b":
+            difference = _difference(expected.array, actual.array, *comparison.tolerance(expected))
+            arrays.append(Whole(title, difference, "difference"))
     return arrays
 
 
@@ -97,42 +98,43 @@ def _slices(whole: Whole, result: tuple[int, ...]) -> list[Whole]:
     array, lead = whole.array, whole.array.shape[:-2]
     if array.ndim == len(result) or math.prod(lead) < 2 or array.size > MOST_SLICED:
         return [whole]
-    return [whole._replace(name=f"{whole.name}[{', '.join(map(str, at))}]", array=array[at]) for at in np.ndindex(lead)]
+    names = {index: f"{whole.name}[{', '.join(map(str, index))}]" for index in np.ndindex(lead)}
+    return [whole._replace(name=name, array=array[index]) for index, name in names.items()]
 
 
-def runs(before: Compared, after: Compared, name: str) -> tuple[Table, ...]:
+def runs(before: Comparison, after: Comparison, name: str) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    first, second = (dict(arrays(named_inputs(one.case))) for one in (before, after))
-    changed = [
+    first, second = (dict(arrays(named_inputs(case))) for case in (before.case, after.case))
+    changes = [
         (key, first[key], second[key])
         for key in first
         if key in second and not np.array_equal(first[key], second[key], equal_nan=True)
     ]
-    pairs = [whole for key, here, there in changed for whole in _pair(key, here, there, "input")]
-    one, other = (
+    pairs = [whole for change in changes for whole in _pair(*change, "input")]
+    old, new = (
         as_array(parts[name]).array if name in parts else None for parts in (before.actual.parts, after.actual.parts)
     )
-    if one is not None and other is not None:
-        unchanged = [
+    if old is not None and new is not None:
+        same_inputs = [
             i
-            for i in range(len(one) if one.ndim > 2 else 0)
+            for i in range(len(old) if old.ndim > 2 else 0)
             if all(
-                here.shape == there.shape
-                and here.shape[:1] == one.shape[:1]
-                and np.array_equal(here[i], there[i], equal_nan=True)
-                for _, here, there in changed
+                old_input.shape == new_input.shape
+                and old_input.shape[:1] == old.shape[:1]
+                and np.array_equal(old_input[i], new_input[i], equal_nan=True)
+                for _, old_input, new_input in changes
             )
         ]
-        pairs += _pair(title_of(before.right, name) or "result", one, other, "run", unchanged)
-    return shown(pairs)
+        pairs += _pair(title_of(before.expected.parts, name) or "result", old, new, "run", same_inputs)
+    return make_tables(pairs)
 
 
 def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str, items: Sequence[int] = ()) -> list[Whole]:
     """items: those whose inputs did not change: one of them that changed all the same is what a claim speaks of."""
-    marks = ((i, *at) for i in items if first.shape == second.shape and (at := place(first[i], second[i])))
+    marks = ((i, *index) for i in items if first.shape == second.shape and (index := place(first[i], second[i])))
     mark = next(marks, None) or place(first, second) or ()
     runs = {"first": first, "second": second}
-    return [Whole(f"{name}, {which} run", array, role, mark=mark) for which, array in runs.items()]
+    return [Whole(f"{name}, {ordinal} run", array, role, mark=mark) for ordinal, array in runs.items()]
 
 
 def title_of(expected: Mapping[str, Part], name: str) -> str:
@@ -142,10 +144,10 @@ def title_of(expected: Mapping[str, Part], name: str) -> str:
 
 def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> np.ndarray:
     with np.errstate(invalid="ignore", over="ignore"):
-        one, other = expected.astype(np.float64), actual.astype(np.float64)
-        difference = other - one
-        within = (one == other) | (np.isfinite(one) & (np.abs(difference) <= atol + rtol * np.abs(one)))
-        hair = np.where(np.abs(difference) > WRITTEN * np.abs(one), HAIR, 0.0)
+        expected, actual = expected.astype(np.float64), actual.astype(np.float64)
+        difference, size = actual - expected, np.abs(expected)
+        within = (expected == actual) | (np.isfinite(expected) & (np.abs(difference) <= atol + rtol * size))
+        hair = np.where(np.abs(difference) > PRINTED_PRECISION * size, HAIR, 0.0)
         return np.where(within, hair, difference)
 
 
@@ -168,45 +170,45 @@ def _inputs(case: Case) -> list[Whole]:
 # --- which part is shown -------------------------------------------------------------------------
 
 
-def shown(arrays: Sequence[Whole]) -> tuple[Table, ...]:
+def make_tables(arrays: Sequence[Whole]) -> tuple[Table, ...]:
     """A table of each; those of expected, actual and difference show the same part.
 
     With more than two axes, the first slice whose difference comes near the largest is shown; of a tiny array every slice.
     """
-    at, shape = _place_of(arrays)
-    tables = [table for whole in arrays for table in _tables(whole, at, shape)]
+    spot, shape = _spot_of(arrays)
+    tables = [table for whole in arrays for table in _tables(whole, spot, shape)]
     if len(tables) > len(arrays):  # slice by slice, each with its expected, actual and difference
         tables.sort(key=lambda table: (table.role != "input", table.index if table.role != "input" else ()))
     return tuple(tables)
 
 
-def _place_of(arrays: Sequence[Whole]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+def _spot_of(arrays: Sequence[Whole]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Where expected and actual differ most, and the shape of these; None, None where nothing differs."""
     by_role = {whole.role: whole.array for whole in arrays}
     expected, actual = by_role.get("expected"), by_role.get("actual")
     if expected is None or actual is None or expected.shape != actual.shape:
         return None, None
-    at = place(expected, actual, by_role.get("difference"), 1 if _is_tiny(expected.shape) else NEAR)
-    return at, None if at is None else expected.shape
+    spot = place(expected, actual, by_role.get("difference"), 1 if _is_tiny(expected.shape) else NEAR)
+    return spot, None if spot is None else expected.shape
 
 
-def _tables(whole: Whole, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> list[Table]:
+def _tables(whole: Whole, spot: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> list[Table]:
     """One table; of a tiny array of more than two axes one for each of its slices, so that it is shown whole.
 
-    at: the place of the largest difference, but for an array with its own; shape: of the arrays that it is a place of.
+    spot: the place of the largest difference, but for an array with its own; shape: of the arrays that it is a place of.
     """
     array, role = whole.array, whole.role
-    at, shape = (whole.mark, array.shape) if whole.mark else (at, shape)
-    mark = at if whole.mark or role in ("actual", "difference") else None
+    spot, shape = (whole.mark, array.shape) if whole.mark else (spot, shape)
+    mark = spot if whole.mark or role in ("actual", "difference") else None
     dtype = whole.dtype or array.dtype.name
     largest = float(np.abs(array[np.isfinite(array)].astype(np.float64)).max(initial=0.0))
 
-    def table(matrix: np.ndarray, index: tuple[int, ...] = (), spot: tuple[int, ...] | None = None) -> Table:
-        """Of a slice, or of no entries, the part around a spot, or its beginning."""
+    def table(matrix: np.ndarray, index: tuple[int, ...] = (), center: tuple[int, ...] | None = None) -> Table:
+        """Of a slice, or of no entries, the part around a center, or its beginning."""
         matrix = np.atleast_2d(matrix)
-        row, column = map(_start, matrix.shape, (0, 0, *(spot or ()))[-2:])
-        below, beside = (0, 0, *(mark or ()))[-2:]
-        cell = (below - row, beside - column) if mark and mark[: len(index)] == index else None
+        row, column = map(_start, matrix.shape, (0, 0, *(center or ()))[-2:])
+        mark_row, mark_column = (0, 0, *(mark or ()))[-2:]
+        cell = (mark_row - row, mark_column - column) if mark and mark[: len(index)] == index else None
         cells = matrix[row : row + SIDE, column : column + SIDE].copy()
         return Table(whole.name, role, cells, dtype, array.shape, index, (row, column), cell, largest)
 
@@ -214,8 +216,8 @@ def _tables(whole: Whole, at: tuple[int, ...] | None, shape: tuple[int, ...] | N
         return [table(np.zeros((0, 0)))]
     if role != "input" and _is_tiny(array.shape):
         return [table(array[index], index) for index in np.ndindex(array.shape[:-2])]
-    index = _slice_at(array.shape, at, shape)
-    return [table(array[index], index, at if whole.mark or role != "input" else None)]
+    index = _slice_at(array.shape, spot, shape)
+    return [table(array[index], index, spot if whole.mark or role != "input" else None)]
 
 
 def _is_tiny(shape: tuple[int, ...]) -> bool:
@@ -223,11 +225,11 @@ def _is_tiny(shape: tuple[int, ...]) -> bool:
     return 1 < math.prod(shape[:-2]) <= SLICES and math.prod(shape) <= TINY and max(shape[-2:]) <= SIDE
 
 
-def _slice_at(own: tuple[int, ...], at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The leading indices of the slice that is shown of an array of shape `own`: of the place, or the first."""
+def _slice_at(own: tuple[int, ...], spot: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The leading indices of the slice that is shown of an array of shape `own`: of the spot, or the first."""
     lead = own[:-2]
-    if at is not None and shape is not None and len(shape) == len(own):
-        axes = tuple(zip(lead, shape[:-2], at, strict=False))
+    if spot is not None and shape is not None and len(shape) == len(own):
+        axes = tuple(zip(lead, shape[:-2], spot, strict=False))
         if all(size in (1, most) for size, most, _ in axes):  # a mask for all heads, say
             return tuple(i if size == most else 0 for size, most, i in axes)
     return (0,) * len(lead)

@@ -14,7 +14,7 @@ from itertools import permutations
 import numpy as np
 
 from grader.course.spec import Exercise
-from grader.judging.compare import Compared, Finding, same_numbers
+from grader.judging.compare import Comparison, Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
 from grader.worker.values import AtHand, Failure, Part
@@ -40,7 +40,7 @@ class Facts:
 
     exercise: Exercise
     finding: Finding
-    compared: Collection[Compared] = ()
+    comparisons: Collection[Comparison] = ()
     slips: Sequence[Slip] = ()
 
     @property
@@ -55,7 +55,7 @@ class Facts:
     @property
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays at hand in the failing line."""
-        return {one.name: one.shape for one in self.failure.shapes if one.kind == "array"}
+        return {variable.name: variable.shape for variable in self.failure.shapes if variable.kind == "array"}
 
     @property
     def own_line(self) -> bool:
@@ -79,23 +79,23 @@ class Facts:
         """The slip of that kind in the failing line."""
         return next((slip for slip in self.slips if slip.kind == kind and slip.line == self.failure.line), None)
 
-    def returned(self) -> list[tuple[list[Part], list[Part]]]:
-        """What was expected and what was returned, of each case in which both are; of a pair both things."""
+    def result_pairs(self) -> list[tuple[list[Part], list[Part]]]:
+        """What was expected and what was returned, of each case in which both are, by the first call; of a pair both things."""
         pairs = []
-        for one in self.compared:
-            expected, results = (
-                [part for part in parts.values() if part.role == "returned" and not part.of]  # by the first call
-                for parts in (one.right, one.actual.parts)
+        for comparison in self.comparisons:
+            expected, actual = (
+                [part for part in observation.parts.values() if part.role == "returned" and not part.of]
+                for observation in (comparison.expected, comparison.actual)
             )
-            if results and expected and one.case.raises is None and one.actual.failure is None:
-                pairs.append((expected, results))
+            if actual and expected and comparison.case.raises is None and comparison.actual.failure is None:
+                pairs.append((expected, actual))
         return pairs
 
     # --- what was returned -----------------------------------------------------------------------
 
     def none_returned(self) -> str:
         """What gives None in all cases: the name of the function, or 'forward'."""
-        if not self.returned() or any([part.kind for part in results] != ["none"] for _, results in self.returned()):
+        if {tuple(part.kind for part in actual) for _, actual in self.result_pairs()} != {("none",)}:
             return ""
         return self.exercise.name if self.exercise.kind == "function" else "forward"
 
@@ -108,32 +108,33 @@ class Facts:
             return {}
         array, call = "an array", "np.array(rows)"
         if self.torch:
-            stacked = any(item.kind == "tensor" for item in actual.items)
-            array, call = "a tensor", "torch.stack(rows)" if stacked else "torch.tensor(rows)"
-        right = " Its numbers have the right shape." if shape == expected.shape else ""
-        return {"kind": actual.text or "list", "array": array, "call": call, "shape": right}
+            has_tensors = any(item.kind == "tensor" for item in actual.items)
+            array, call = "a tensor", "torch.stack(rows)" if has_tensors else "torch.tensor(rows)"
+        sentence = " Its numbers have the right shape." if shape == expected.shape else ""
+        return {"kind": actual.text or "list", "array": array, "call": call, "shape": sentence}
 
     def another_order(self) -> dict[str, str]:
         """The right things, all of them, in another order than the exercise names: 'actual', 'expected'."""
-        names, returned = self.exercise.result_names, self.returned()
-        if len(names) == 1 or not returned or len(names) > 4:
+        names, pairs = self.exercise.result_names, self.result_pairs()
+        if len(names) == 1 or not pairs or len(names) > 4:
             return {}
         for order in list(permutations(range(len(names))))[1:]:
             if all(
-                len(results) == len(order) and all(map(same_numbers, (expected[at] for at in order), results))
-                for expected, results in returned
+                len(actual) == len(order) and all(map(same_numbers, (expected[i] for i in order), actual))
+                for expected, actual in pairs
             ):
-                return {"actual": ", ".join(names[at] for at in order), "expected": ", ".join(names)}
+                return {"actual": ", ".join(names[i] for i in order), "expected": ", ".join(names)}
         return {}
 
-    def unused(self) -> Slip | None:
+    def unused_parameter(self) -> Slip | None:
         """A parameter that is never used and has to be, where the answer ran."""
-        unused = (one for one in self.slips if one.kind == "unused" and one.name not in self.exercise.unused_parameters)
-        return None if self.finding.kind == "failure" else next(unused, None)
+        allowed = self.exercise.unused_parameters
+        slips = (slip for slip in self.slips if slip.kind == "unused" and slip.name not in allowed)
+        return None if self.finding.kind == "failure" else next(slips, None)
 
     # --- what was raised -------------------------------------------------------------------------
 
-    def rebound(self) -> Slip | None:
+    def rebound_builtin(self) -> Slip | None:
         """A name of Python's own in the failing line that is something else in this notebook."""
         types = ("TypeError", "ValueError", "AxisError", "IndexError")
         return self.on_line("rebound") if self.failure.type in types else None
@@ -148,7 +149,7 @@ class Facts:
         name, library = self.unknown_name(), sys.modules.get("torch") if self.torch else np
         return name if name and name not in READY_MADE and callable(getattr(library, name, None)) else ""
 
-    def overwriting(self) -> Slip | None:
+    def overwriting_line(self) -> Slip | None:
         """The only line that changes something in place, where the backward pass needs what was there."""
         lines = {slip.number for slip in self.slips if slip.kind == "overwrites"}
         return self.slip("overwrites") if len(lines) == 1 and self.says("modified by an inplace operation") else None
@@ -164,7 +165,9 @@ class Facts:
     def numpy_without_graph(self) -> Slip | None:
         """Such a function of what may need a gradient."""
         slip = self.numpy_in_torch()
-        gradients = any(part.role == "gradient" for one in self.compared for part in one.right.values())
+        gradients = any(
+            part.role == "gradient" for comparison in self.comparisons for part in comparison.expected.parts.values()
+        )
         return slip if slip and gradients and slip.name.rpartition(".")[2] not in _WITHOUT_INPUT else None
 
     def needs_whole(self) -> bool:
@@ -173,7 +176,8 @@ class Facts:
 
     def whole_float(self) -> AtHand | None:
         """A float with a whole value."""
-        return next((one for one in self.failure.shapes if one.kind == "float" and one.value.is_integer()), None)
+        floats = (variable for variable in self.failure.shapes if variable.kind == "float")
+        return next((number for number in floats if number.value.is_integer()), None)
 
     def maximum_pair(self) -> re.Match[str] | None:
         """`.max` or `.min` along an axis, which in torch gives two things, in place of one of them."""
@@ -196,8 +200,8 @@ class Facts:
         It raised the exception, and not what stands before it in its line, such as a condition that cannot be decided.
         """
         line, failure = self.failure.line, self.failure
-        own = self.own_line and self.finding.kind == "failure" and self.line_has(r"\braise +(?:\w+\.)*(\w+)")
-        return bool(own and failure.is_a(own[1]) and (line.startswith("raise") or failure.message in line))
+        match = self.own_line and self.finding.kind == "failure" and self.line_has(r"\braise +(?:\w+\.)*(\w+)")
+        return bool(match and failure.is_a(match[1]) and (line.startswith("raise") or failure.message in line))
 
     def fits_transposed(self) -> bool:
         """Whether the line multiplies two arrays as they are that would go together in `@` if the second was transposed.
@@ -213,12 +217,12 @@ class Facts:
 
     def transposes_batch(self) -> bool:
         """Whether the line turns all axes, or the first two, of an array that has more than two, and forms a product."""
-        turned = re.findall(r"(\w+)\.(?:T\b|t\(\)|(?:transpose|swapaxes)\((?: *0, *1| *1, *0)? *\))", self.failure.line)
-        return bool(self.line_has(r"@|matmul|bmm|dot")) and any(len(self.arrays.get(name, ())) > 2 for name in turned)
+        names = re.findall(r"(\w+)\.(?:T\b|t\(\)|(?:transpose|swapaxes)\((?: *0, *1| *1, *0)? *\))", self.failure.line)
+        return bool(self.line_has(r"@|matmul|bmm|dot")) and any(len(self.arrays.get(name, ())) > 2 for name in names)
 
     def was_reduced(self) -> bool:
         """Whether the line goes on with a sum, a maximum or a mean along an axis that was not kept."""
-        names = {one.name for one in self.failure.shapes}
+        names = {variable.name for variable in self.failure.shapes}
         return any(
             slip.kind == "reduced" and (slip.name in names if slip.name else slip.line == self.failure.line)
             for slip in self.slips
@@ -229,10 +233,10 @@ class Facts:
 
     def picks_rows(self) -> bool:
         """Whether the only index is an array of whole numbers, other than into an identity matrix."""
-        shapes = self.failure.shapes
-        whole = {one.name for one in shapes if one.kind == "array" and one.shape and re.search(r"\bu?int", one.text)}
+        arrays = (variable for variable in self.failure.shapes if variable.kind == "array" and variable.shape)
+        integers = {array.name for array in arrays if re.search(r"\bu?int", array.text)}
         indices = re.findall(r"[\w)\]]\[ *(\w+) *\]", self.failure.line)
-        return "eye" not in self.failure.line and any(name in whole for name in indices)
+        return "eye" not in self.failure.line and any(name in integers for name in indices)
 
 
 def _list_shape(part: Part) -> tuple[int, ...] | None:

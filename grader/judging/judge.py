@@ -22,10 +22,10 @@ from grader.course.spec import SEED, Case, Exercise
 from grader.judging import evidence, rules, runtime_policy, wording
 from grader.judging.baseline import Baseline, baseline_of
 from grader.judging.candidate import Candidate
-from grader.judging.compare import NO_PART, Compared, Finding, largest_difference, raises_as_asked
+from grader.judging.compare import NO_PART, Comparison, Finding, largest_difference, raises_as_asked
 from grader.judging.facts import Facts
 from grader.judging.properties import count_agreeing, first_violation, undisputed
-from grader.judging.symptoms import symptoms
+from grader.judging.symptoms import find_symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.slips import Slip
@@ -41,7 +41,7 @@ STATUS: dict[str, Status] = {
 }
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
 # After these the candidate answers no more, unless it was an exception in it.
-ENDING = ("timeout", "memory", "died", "invalid")
+FATAL = ("timeout", "memory", "died", "invalid")
 
 
 def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict:
@@ -49,10 +49,10 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict
 
     seed: of the inputs. The same seed gives every candidate the same inputs.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
         verdict = _judge(exercise, candidate, seed)
-    return replace(verdict, seconds=time.perf_counter() - started)
+    return replace(verdict, seconds=time.perf_counter() - start)
 
 
 def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
@@ -64,16 +64,16 @@ def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mappi
     """
     if sources is None or verdict.status not in FAILING:
         return verdict
-    called = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
-    for callee in called:
+    callees = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
+    for callee in callees:
         if callee and callee.status in FAILING and _shares_cause(callee, verdict):
             return replace(verdict, details=(wording.blame_callee(verdict.exercise, callee.exercise), *verdict.details))
     return verdict
 
 
 def _shares_cause(callee: Verdict, verdict: Verdict) -> bool:
-    theirs, own = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
-    if theirs & own:
+    callee_ids, own_ids = ("+".join(failing.mistakes).split("+") for failing in (callee, verdict))
+    if set(callee_ids) & set(own_ids) - {""}:
         return True
     both_raised = callee.status == verdict.status == "error"
     line = verdict.line
@@ -90,14 +90,14 @@ def _judge(exercise: Exercise, candidate: Candidate, seed: int) -> Verdict:
         return _forbidden(exercise, offence)
     with IMPORT_LOCK:
         baseline = baseline_of(exercise, seed)
-    compared: dict[int, Compared] = {}
+    comparisons: dict[int, Comparison] = {}
     for i, observation in enumerate(candidate.observe_all(baseline.cases)):
-        compared[i] = baseline.runs.compare(i, observation)
-        failure = compared[i].actual.failure
-        if failure and (_is_lost(failure) or (i == 0 and _is_stub(failure))):
+        comparisons[i] = baseline.runs.compare(i, observation)
+        failure = comparisons[i].actual.failure
+        if failure and (_is_fatal(failure) or (i == 0 and _is_stub(failure))):
             break
-    judgement = _Judgement(exercise, sources, baseline, compared)
-    digests = tuple(one.actual.digest for one in compared.values())
+    judgement = _Judgement(exercise, sources, baseline, comparisons)
+    digests = tuple(comparison.actual.digest for comparison in comparisons.values())
     with IMPORT_LOCK:
         if not all(digests):
             return judgement.verdict()
@@ -111,12 +111,12 @@ def _judge(exercise: Exercise, candidate: Candidate, seed: int) -> Verdict:
 
 
 class _Judgement:
-    """The stages that look at what was observed. compared: by the case's position; verified: what held in the stages so far."""
+    """The stages that look at what was observed. comparisons: by the case's position; verified: what held in the stages so far."""
 
     def __init__(
-        self, exercise: Exercise, sources: policy.Sources, baseline: Baseline, compared: Mapping[int, Compared]
+        self, exercise: Exercise, sources: policy.Sources, baseline: Baseline, comparisons: Mapping[int, Comparison]
     ) -> None:
-        self.exercise, self.sources, self.baseline, self.compared = exercise, sources, baseline, compared
+        self.exercise, self.sources, self.baseline, self.comparisons = exercise, sources, baseline, comparisons
         self.cases = baseline.cases
         self.verified: list[str] = []
 
@@ -135,7 +135,7 @@ class _Judgement:
         )
         if verdict.status in ("passed", "not_started", "forbidden"):
             return verdict
-        return replace(verdict, cases=(count_agreeing(self.exercise, self.compared), len(self.cases)))
+        return replace(verdict, cases=(count_agreeing(self.exercise, self.comparisons), len(self.cases)))
 
     def _judge_numbers(self) -> Verdict | None:
         """What is wrong first, where only what is allowed ran."""
@@ -143,34 +143,35 @@ class _Judgement:
         return self._check_operations(allowed) or self._judge_stage("values") or self._judge_stage("extremes")
 
     def _check_started(self) -> Verdict | None:
-        failures = [one.actual.failure for one in self.compared.values() if _is_unwritten(one.actual.failure)]
+        observations = [comparison.actual for comparison in self.comparisons.values()]
+        failures = [observation.failure for observation in observations if _is_unwritten(observation.failure)]
         for slip in self.slips if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
                 next_step = wording.next_step(self.exercise, "error")
                 return Verdict(self.exercise.name, "error", headline, "runs", line=line, next_step=next_step)
-        if failures and len(failures) == len(self.compared) and _is_stub(failures[0]):
+        if failures and len(failures) == len(observations) and _is_stub(failures[0]):
             return _judge_absence(self.exercise, failures[0], self.sources)
         if failures:
             return self._judge_unfinished(failures[0])
-        kinds = [[part.kind for part in one.actual.parts.values()] for one in self.compared.values()]
+        kinds = [[part.kind for part in observation.parts.values()] for observation in observations]
         if self.exercise.kind == "answer" and ["none"] in kinds:
             return _judge_absence(self.exercise, Failure("not_started"), self.sources)  # the stub of an answer is None
         return None
 
     def _judge_unfinished(self, missing: Failure) -> Verdict:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
-        written = {i: one for i, one in self.compared.items() if not _is_unwritten(one.actual.failure)}
-        unwritten = next(i for i in self.compared if i not in written)
-        finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
-        of_written = _Judgement(self.exercise, self.sources, self.baseline, written)
-        if verdict := of_written._judge_numbers():
+        unwritten = [i for i, comparison in self.comparisons.items() if _is_unwritten(comparison.actual.failure)]
+        rest = {i: comparison for i, comparison in self.comparisons.items() if i not in unwritten}
+        finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten[0]].title)
+        judgement = _Judgement(self.exercise, self.sources, self.baseline, rest)
+        if verdict := judgement._judge_numbers():
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
-        return of_written._fail(unwritten, finding)
+        return judgement._fail(unwritten[0], finding)
 
     def _check_operations(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
-        offences = (rule(one.case, one.actual) for one in self.compared.values())
+        offences = (rule(comparison.case, comparison.actual) for comparison in self.comparisons.values())
         return next((_forbidden(self.exercise, offence) for offence in offences if offence), None)
 
     def _judge_stage(self, stage: str) -> Verdict | None:
@@ -178,24 +179,25 @@ class _Judgement:
 
         Cases that must raise are judged with the extremes: first the ordinary way has to be right.
         """
-        positions = [i for i in self.compared if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
+        stages = ["extremes" if case.raises else case.stage for case in self.cases]
+        positions = [i for i in self.comparisons if stages[i] == stage]
         stopped = next((i for i in positions if not self._has_run(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
-        findings = [(i, of_case[0]) for i in returned if (of_case := self.compared[i].differences)]
+        findings = [(i, differences[0]) for i in returned if (differences := self.comparisons[i].differences)]
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
         comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
         wrong = next((i for i, _ in findings if i in comparable), None)
         not_finite = [i for i, finding in findings if finding.stage == "finite"]
         if stage == "values":
-            asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
-            verdict = self._check_operations(runtime_policy.missing_einsum) if asks else None
+            asks_einsum = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
+            verdict = self._check_operations(runtime_policy.missing_einsum) if asks_einsum else None
             if verdict := verdict or self._check_properties(comparable, wrong, not_finite):
                 return verdict
         if findings:
             i, finding = findings[0]
-            one = self.compared[i]
-            tables = evidence.inputs(one.case) if finding.kind == "count" else evidence.tables(one, finding.part)
-            return self._fail(i, finding, (), tables)
+            if finding.kind == "count":
+                return self._fail(i, finding, (), evidence.inputs(self.cases[i]))
+            return self._fail(i, finding, (), evidence.tables(self.comparisons[i], finding.part))
         if stopped is not None:
             return self._judge_stop(stopped)
         titles = [self.cases[i].title for i in positions]
@@ -204,14 +206,15 @@ class _Judgement:
 
     def _has_run(self, i: int) -> bool:
         """Whether a case came to its end, or to the exception that it asks for."""
-        case, actual = self.cases[i], self.compared[i].actual
+        case, actual = self.cases[i], self.comparisons[i].actual
         return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
 
     def _judge_stop(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
-        case, failure = self.cases[i], self.compared[i].actual.failure
-        if case.raises is not None and not (failure and _is_lost(failure)):
-            value = next((part for part in self.compared[i].actual.parts.values() if part.role == "returned"), NO_PART)
+        case, failure = self.cases[i], self.comparisons[i].actual.failure
+        if case.raises is not None and not (failure and _is_fatal(failure)):
+            parts = self.comparisons[i].actual.parts.values()
+            value = next((part for part in parts if part.role == "returned"), NO_PART)
             finding = Finding("raises", claim=case.raises, failure=failure, actual=value)
             return self._fail(i, finding, (), evidence.inputs(case))
         assert failure is not None
@@ -221,23 +224,23 @@ class _Judgement:
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, [*details, wording.keyword_names(case)])
         if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
-            details.append(wording.expected_shapes(self.exercise, self.compared[i].right))
+            details.append(wording.expected_shapes(self.exercise, self.comparisons[i].expected.parts))
         return self._fail(i, finding, details, evidence.inputs(case))
 
     def _check_properties(
         self, comparable: Sequence[int], wrong: int | None, not_finite: Sequence[int]
     ) -> Verdict | None:
-        compared, unsure = ({i: self.compared[i] for i in those} for those in (comparable, not_finite))
-        verified, group, finding = first_violation(self.exercise, compared, wrong, unsure.values())
+        comparisons, unsure = {i: self.comparisons[i] for i in comparable}, [self.comparisons[i] for i in not_finite]
+        verified, group, finding = first_violation(self.exercise, comparisons, wrong, unsure)
         self.verified += verified
         if finding is None:
             return None
-        return self._fail(group[-1], finding, (), evidence.of_property([compared[i] for i in group], finding.part))
+        return self._fail(group[-1], finding, (), evidence.of_property([comparisons[i] for i in group], finding.part))
 
     def _check_inputs(self) -> Verdict | None:
-        for i, one in self.compared.items():
-            if one.actual.modified:
-                return self._fail(i, Finding("modified", claim=" and ".join(one.actual.modified)), [wording.ON_A_COPY])
+        for i, comparison in self.comparisons.items():
+            if names := comparison.actual.modified:
+                return self._fail(i, Finding("modified", claim=" and ".join(names)), [wording.ON_A_COPY])
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.NO_LARGE_TENSOR)
         if self.exercise.kind != "answer":
@@ -251,7 +254,7 @@ class _Judgement:
             "passed",
             f"{self.exercise.name} passed.",
             verified=tuple(self.verified),
-            max_difference=None if self.exercise.compare else largest_difference(self.compared.values()),
+            max_difference=None if self.exercise.compare else largest_difference(self.comparisons.values()),
             next_exercise=next_exercise,
             next_step="" if next_exercise else wording.LAST_EXERCISE,
             cases=(len(self.cases), len(self.cases)),
@@ -260,23 +263,23 @@ class _Judgement:
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
         case, failure = self.cases[i], finding.failure
-        observation = self.compared[i].actual if i in self.compared else Observation()
-        mistakes = self.baseline.diagnosis.mistakes(self.compared)
+        observation = self.comparisons[i].actual if i in self.comparisons else Observation()
+        mistakes = self.baseline.diagnosis.mistakes(self.comparisons)
 
         def sentence_of(ids: Sequence[str]) -> str:
             return " Also: ".join(self.exercise.course.mistake_text(id).sentence for id in ids)
 
         sentences = tuple(map(sentence_of, mistakes))
         status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
-        facts = Facts(self.exercise, finding, self.compared.values(), self.slips)
+        facts = Facts(self.exercise, finding, self.comparisons.values(), self.slips)
         slip = "" if self.exercise.kind == "answer" else rules.slip(facts, bool(mistakes))
         if not mistakes and not slip:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
                 details = (*details, rules.advice(facts))
-            shown = symptoms(self.exercise, self.compared.values())
-            if shown:  # of one thing, so that nobody takes them for several that would each explain it
-                mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
-            elif nearest := self.baseline.diagnosis.nearest(self.compared):
+            symptoms = find_symptoms(self.exercise, self.comparisons.values())
+            if symptoms:  # of one thing, so that nobody takes them for several that would each explain it
+                mistakes, sentences = [tuple(id for id, _ in symptoms)], (" ".join(text for _, text in symptoms),)
+            elif nearest := self.baseline.diagnosis.nearest(self.comparisons):
                 ids, count, failing = nearest
                 mistakes, sentences = [ids], (wording.resemblance(sentence_of(ids), count, failing),)
         ungraded = rules.ungraded_name(facts, case)
@@ -290,7 +293,7 @@ class _Judgement:
             tuple(tables),
             tuple("+".join(ids) for ids in mistakes),
             sentences,
-            undisputed(self.exercise, self.verified, finding, self.compared.get(i)),
+            undisputed(self.exercise, self.verified, finding, self.comparisons.get(i)),
             next_step=wording.next_step(self.exercise, status, mistakes),
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,
@@ -330,6 +333,6 @@ def _is_unwritten(failure: Failure | None) -> TypeGuard[Failure]:
     return failure is not None and failure.kind == "not_started"
 
 
-def _is_lost(failure: Failure) -> bool:
+def _is_fatal(failure: Failure) -> bool:
     """Whether the process was lost; a MemoryError that the learner's code raised is an exception like others."""
-    return failure.kind in ENDING and not failure.type
+    return failure.kind in FATAL and not failure.type

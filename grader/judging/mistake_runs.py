@@ -13,7 +13,7 @@ from grader.course import references
 from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Compared, as_array, close, gradient_scale, has_kind, raises_as_asked, tolerances
+from grader.judging.compare import Comparison, as_array, close, gradient_scale, has_kind, raises_as_asked, tolerances
 from grader.worker.observe import observe
 from grader.worker.values import Observation, Part
 
@@ -36,35 +36,36 @@ class MistakeRuns:
     def __post_init__(self) -> None:
         self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self.object = cache(self._build)
-        self.shown: dict[tuple[Key, int], Compared] = {}
-        places = {one.wrong: n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch)}
-        self.likes = {n: places[patch.like] for patch, n in places.items() if patch.like in places}
+        self.cache: dict[tuple[Key, int], Comparison] = {}
+        mistakes = enumerate(self.exercise.mistakes)
+        numbers = {mistake.wrong: number for number, mistake in mistakes if isinstance(mistake.wrong, Patch)}
+        self.likes = {number: numbers[patch.like] for patch, number in numbers.items() if patch.like in numbers}
 
-    def compare(self, i: int, observation: Observation) -> Compared:
+    def compare(self, i: int, observation: Observation) -> Comparison:
         """What a case showed of somebody's object, beside what the reference shows."""
-        seen = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
-        return Compared(self.exercise, self.cases[i], self.expected[i], seen)
+        actual = with_readings(self.exercise, self.cases[i], self.inputs[i], observation)
+        return Comparison(self.exercise, self.cases[i], self.expected[i], actual)
 
     def keep(self, number: int, observations: Iterable[Observation]) -> None:
         """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
         for i, observation in enumerate(observations):
-            self.shown[(number,), i] = self.compare(i, observation)
+            self.cache[(number,), i] = self.compare(i, observation)
 
     def proofs(self, number: int) -> int:
         """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
         return sum(self.show((number,), i).wrong for i in range(len(self.cases)))
 
-    def show(self, key: Key, i: int) -> Compared:
+    def show(self, key: Key, i: int) -> Comparison:
         """What a mistake, or two, show in case i."""
         if not self.cases[i].costly:
             key = tuple(self.likes.get(number, number) for number in key)
-        if (key, i) not in self.shown:
-            self.shown[key, i] = self.compare(i, observe(self.object(key), self.cases[i], trusted=True))
-        return self.shown[key, i]
+        if (key, i) not in self.cache:
+            self.cache[key, i] = self.compare(i, observe(self.object(key), self.cases[i], trusted=True))
+        return self.cache[key, i]
 
     def same(self, i: int, mistake: Observation, actual: Observation) -> bool:
         """Whether two observations of case i agree in all, within its tolerance."""
-        if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):
+        if all(raises_as_asked(self.cases[i], observation) for observation in (mistake, actual)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or actual.failure:
             return same_failure(mistake, actual)
@@ -73,29 +74,29 @@ class MistakeRuns:
         scale = gradient_scale(mistake.parts)
         return all(self.same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
 
-    def same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
+    def same_part(self, i: int, expected: Part, actual: Part, scale: float | None = None) -> bool:
         """Whether two parts agree, within the tolerance of case i. scale: of gradients; by default that of the reference's."""
         scale = gradient_scale(self.expected[i].parts) if scale is None else scale
-        rtol, atol = tolerances(self.exercise, self.cases[i], one.role, scale)
-        one, other = as_array(one), as_array(other)
-        if one.kind == "sequence" or other.kind == "sequence":
-            if one.kind != other.kind or len(one.items) != len(other.items):
+        rtol, atol = tolerances(self.exercise, self.cases[i], expected.role, scale)
+        expected, actual = as_array(expected), as_array(actual)
+        if expected.kind == "sequence" or actual.kind == "sequence":
+            if expected.kind != actual.kind or len(expected.items) != len(actual.items):
                 return False
-            return all(self.same_part(i, *pair, scale) for pair in zip(one.items, other.items, strict=True))
-        if one.array is None or other.array is None:
-            return one.kind == other.kind and one.text == other.text
-        if (self.cases[i].dtype or self.exercise.dtype) and one.dtype != other.dtype:
+            return all(self.same_part(i, *pair, scale) for pair in zip(expected.items, actual.items, strict=True))
+        if expected.array is None or actual.array is None:
+            return expected.kind == actual.kind and expected.text == actual.text
+        if (self.cases[i].dtype or self.exercise.dtype) and expected.dtype != actual.dtype:
             return False
-        if any((one.kind == kind) != (other.kind == kind) for kind in ("tensor", "bool")):
+        if any((expected.kind == kind) != (actual.kind == kind) for kind in ("tensor", "bool")):
             return False
-        if has_kind(one, "b") != has_kind(other, "b"):
+        if has_kind(expected, "b") != has_kind(actual, "b"):
             return False
-        return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol, atol)
+        return close(expected.array.astype(np.float64), actual.array.astype(np.float64), rtol, atol)
 
     def proves(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake shows in a case what was observed, in numbers and not in an exception alone."""
-        alone = self.show(key, i)
-        return alone.wrong and actual.failure is None and self.same(i, alone.actual, actual)
+        mistake = self.show(key, i)
+        return mistake.wrong and actual.failure is None and self.same(i, mistake.actual, actual)
 
     def ids(self, key: Key) -> Ids:
         """The ids behind a key, in the exercise's order."""
@@ -122,9 +123,9 @@ def breaks_contract(observation: Observation) -> bool:
 
 def same_failure(mistake: Observation, actual: Observation) -> bool:
     """Whether both ended in one and the same exception, or broke one and the same contract."""
-    one, other = mistake.failure, actual.failure
-    if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "call", "contract"):
+    first, second = mistake.failure, actual.failure
+    if first is None or second is None or (first.kind, first.type) != (second.kind, second.type):
         return False
-    if one.kind == "contract" and one.type != "ContractError":  # a kind of its own, see readings.py
-        return one.type == other.type
-    return one.type == other.type and one.message == other.message
+    if first.kind == "contract" and first.type != "ContractError":  # a kind of its own, see readings.py
+        return True
+    return first.kind in ("exception", "call", "contract") and first.message == second.message

@@ -9,12 +9,12 @@ import numpy as np
 
 from grader.course.spec import UNTRIED, Case, Exercise, Property
 from grader.judging import wording
-from grader.judging.compare import Compared, Finding, as_array
+from grader.judging.compare import Comparison, Finding, as_array
 from grader.judging.evidence import TrackedArrays
 
 
 def first_violation(
-    exercise: Exercise, compared: Mapping[int, Compared], wrong: int | None, not_finite: Collection[Compared]
+    exercise: Exercise, comparisons: Mapping[int, Comparison], wrong: int | None, not_finite: Collection[Comparison]
 ) -> tuple[list[str], tuple[int, ...], Finding | None]:
     """The titles of the properties that hold until one does not; that one's cases, by position, and what it says; (), None for none.
 
@@ -22,24 +22,24 @@ def first_violation(
     are told as such; a property that they break is none that holds.
     """
     verified: list[str] = []
-    by_key = {one.case.key: i for i, one in compared.items()}
+    by_key = {comparison.case.key: i for i, comparison in comparisons.items()}
     for rule in exercise.properties:
-        tried = False  # of what is half done some cases show nothing
+        shows = False  # of what is half done some cases show nothing
         for group in _case_groups(rule, by_key):
-            sentence, part = _find_violation(rule, [compared[i] for i in group])
-            tried = tried or sentence != UNTRIED
+            sentence, part = _find_violation(rule, [comparisons[i] for i in group])
+            shows = shows or sentence != UNTRIED
             if sentence and (wrong is None or group[-1] <= wrong):
                 return verified, group, Finding("property", part=part, claim=rule.title, sentence=sentence)
             if sentence:
                 break
         else:
-            if tried and not any(_speaks_against(rule, one) for one in not_finite):
+            if shows and not any(_speaks_against(rule, comparison) for comparison in not_finite):
                 verified.append(rule.title)
     return verified, (), None
 
 
 def undisputed(
-    exercise: Exercise, verified: Sequence[str], finding: Finding, fault: Compared | None
+    exercise: Exercise, verified: Sequence[str], finding: Finding, fault: Comparison | None
 ) -> tuple[str, ...]:
     """What was verified, without what the case at fault speaks against: it held where it was tried, but the fault is shown right
     beside it. A result of another shape has no property, nor has an exception. fault: None where that case never ran."""
@@ -53,20 +53,20 @@ def undisputed(
     return tuple(title for title in verified if title not in broken)
 
 
-def count_agreeing(exercise: Exercise, compared: Mapping[int, Compared]) -> int:
+def count_agreeing(exercise: Exercise, comparisons: Mapping[int, Comparison]) -> int:
     """How many cases agree, each by itself.
 
     A case agrees where its numbers do, its inputs are left alone, and no property fails that is stated of it alone or of
     it together with another case that agrees. What never ran, because the process ended before it, does not agree.
     """
-    right = {i: one for i, one in compared.items() if not one.wrong}
-    by_key = {one.case.key: i for i, one in right.items() if one.case.stage == "values" and one.case.raises is None}
-    agreed = set(right)
+    agreeing = {i for i, comparison in comparisons.items() if not comparison.wrong}
+    cases = {i: comparisons[i].case for i in agreeing}
+    by_key = {case.key: i for i, case in cases.items() if case.stage == "values" and case.raises is None}
     for rule in exercise.properties:
         for group in _case_groups(rule, by_key):
-            if _find_violation(rule, [right[i] for i in group])[0]:
-                agreed -= set(group)
-    return len(agreed)
+            if _find_violation(rule, [comparisons[i] for i in group])[0]:
+                agreeing -= set(group)
+    return len(agreeing)
 
 
 def _case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ...]]:
@@ -76,25 +76,26 @@ def _case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, .
     return [tuple(by_key[key] for key in rule.cases)] if by_key.keys() >= set(rule.cases) else []
 
 
-def _find_violation(rule: Property, group: Sequence[Compared]) -> tuple[str | None, str]:
+def _find_violation(rule: Property, group: Sequence[Comparison]) -> tuple[str | None, str]:
     """(what the property's check returns, the part that it speaks of)."""
     arguments: list[Case | TrackedArrays] = []
     arrays = TrackedArrays()
-    for one in group:
-        values = {name: array for name, part in one.actual.parts.items() if (array := as_array(part).array) is not None}
-        floats = {
-            name: array if array.dtype.kind == "b" else array.astype(np.float64) for name, array in values.items()
-        }
-        arrays = TrackedArrays(floats)
-        arguments += one.case, arrays
+    for comparison in group:
+        parts = {name: as_array(part).array for name, part in comparison.actual.parts.items()}
+        arrays = TrackedArrays(
+            (name, array if array.dtype.kind == "b" else array.astype(np.float64))
+            for name, array in parts.items()
+            if array is not None
+        )
+        arguments += comparison.case, arrays
     return rule.check(*arguments), arrays.last
 
 
-def _speaks_against(rule: Property, one: Compared) -> bool:
+def _speaks_against(rule: Property, comparison: Comparison) -> bool:
     """Whether a case that is wrong, or of NaN or infinite entries, breaks a property, or is one of those that it compares."""
     if rule.cases:
-        return one.case.key in rule.cases
+        return comparison.case.key in rule.cases
     try:
-        return bool(_find_violation(rule, [one])[0])
+        return bool(_find_violation(rule, [comparison])[0])
     except Exception:  # not written for NaN, or for another shape
         return True

@@ -52,7 +52,7 @@ def _star_for_product(facts: Facts) -> str | None:
 # --- beginners' commonest errors, proven by what was observed or by the source: also beside a mistake of the catalogue --------------
 
 PROVEN: Rules = {
-    Facts.rebound: _ANOTHER_MEANING,
+    Facts.rebound_builtin: _ANOTHER_MEANING,
     Facts.none_returned: {
         lambda facts: facts.slip("print"): (
             "{0} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
@@ -113,7 +113,7 @@ PROVEN: Rules = {
 
 UNNAMED: Rules = {
     Facts.own_raise: "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`.",
-    Facts.overwriting: (
+    Facts.overwriting_line: (
         "The backward pass still needs what was there before `{0.line}` (line {0.number} of its cell) changed it in place: make a new "
         "tensor, `x = x + y` in place of `x += y`."
     ),
@@ -123,7 +123,7 @@ UNNAMED: Rules = {
     Facts.another_order: (
         "The numbers are right and in another order: ({0[actual]}) is returned; expected ({0[expected]})."
     ),
-    Facts.unused: (
+    Facts.unused_parameter: (
         "The parameter `{0.name}` is never used in {1.exercise.name}: a number or a name from elsewhere stands in its place, or a step "
         "is missing."
     ),
@@ -144,7 +144,7 @@ GENERAL: Rules = {
     lambda facts: facts.failure.kind == "memory": (
         "Look for an array that is far larger than the inputs, or a list that keeps growing."
     ),
-    Facts.rebound: _ANOTHER_MEANING,
+    Facts.rebound_builtin: _ANOTHER_MEANING,
     # A product or a sum of arrays whose shapes do not go together.
     rf"{_NO_PRODUCT}|{_NO_BROADCAST}": {
         Facts.transposes_batch: (
@@ -310,9 +310,9 @@ def advice(facts: Facts) -> str:
 def _first(facts: Facts, rules: Rules) -> str:
     for question, answer in rules.items():
         if fact := facts.says(question) if isinstance(question, str) else question(facts):
-            for also, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
-                if more := facts.line_has(also) if isinstance(also, str) else also(facts):
-                    return sentence.format(fact, facts, more)
+            for condition, sentence in ({_ALWAYS: answer} if isinstance(answer, str) else answer).items():
+                if second := facts.line_has(condition) if isinstance(condition, str) else condition(facts):
+                    return sentence.format(fact, facts, second)
     return ""
 
 
@@ -321,9 +321,9 @@ def ungraded_name(facts: Facts, case: Case) -> str:
     name = facts.unknown_name()
     if not name or name not in _ungraded_names(facts.exercise):
         return ""
-    near = get_close_matches(name, case.names, 1, 0.7)
-    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
-    return f"{another} {ELSEWHERE} it."
+    matches = get_close_matches(name, case.names, 1, 0.7)
+    subject = f"`{name}` is no parameter (is `{matches[0]}` meant?): it" if matches else f"`{name}`"
+    return f"{subject} {ELSEWHERE} it."
 
 
 @cache

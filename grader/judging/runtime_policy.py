@@ -25,13 +25,13 @@ _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 def forbidden_operation(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
-    broken = ""
+    violation = ""
     if REBOUND in observation.calls:
-        broken = "the grader's own functions were replaced by others"
+        violation = "the grader's own functions were replaced by others"
     elif forbids and UNWATCHED in observation.calls:
-        broken = "it switched off the watch for forbidden operators"
-    if broken:
-        return Offence(f"While it ran, {broken}; your own answer has no need to do that.")
+        violation = "it switched off the watch for forbidden operators"
+    if violation:
+        return Offence(f"While it ran, {violation}; your own answer has no need to do that.")
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
@@ -42,10 +42,10 @@ def forbidden_operation(forbids: tuple[str, ...], case: Case, observation: Obser
 
 def _table(case: Case, observation: Observation) -> Offence | None:
     """A tensor with as many numbers as the table of all scores has. The case's option `table` is that one's shape (B, H, T_q, T_k)."""
-    largest, whole = observation.largest, case.options.get("table")
-    if largest is None or whole is None or largest.elements < math.prod(whole):
+    largest, table = observation.largest, case.options.get("table")
+    if largest is None or table is None or largest.elements < math.prod(table):
         return None
-    t_q, t_k = whole[-2:]
+    t_q, t_k = table[-2:]
     tensor = f"a tensor of shape {largest.shape}"
     if math.prod(largest.shape) < largest.elements:
         tensor += f", part of a block of {largest.elements:,} numbers,"
@@ -60,13 +60,13 @@ def missing_keys(case: Case, observation: Observation) -> Offence | None:
     """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
     the operations work on so many keys, and on no more, is not seen."""
     keys, block = case.options.get("tiles", (0, 1))
-    ran = next((int(match[1]) for match in map(_OPERATIONS.fullmatch, observation.calls) if match), 0)
+    count = next((int(match[1]) for match in map(_OPERATIONS.fullmatch, observation.calls) if match), 0)
     tiles = -(-keys // block)
-    if observation.failure is not None or ran >= PER_TILE * tiles:
+    if observation.failure is not None or count >= PER_TILE * tiles:
         return None
     return Offence(
         f"The keys were not taken tile by tile: {keys} keys and a block_size of {block} make {tiles} tiles of keys for each tile of "
-        f"queries, too many for the {ran} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over "
+        f"queries, too many for the {count} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over "
         "the tiles."
     )
 
@@ -84,16 +84,16 @@ def missing_einsum(case: Case, observation: Observation) -> Offence | None:
     pairs = q[0] * q[1] * k[1]
     if q[1] == 1:  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
         return None
-    needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
+    minimum, scores = pairs * (q[2] + v[2]), pairs * q[2]
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
     work, calls = 0, set()
     for call in observation.calls:
         if match := _EINSUM.fullmatch(call):  # a worker's word: anything else in it is no einsum
             adds, operand = int(match[1]), int(match[2])
-            again = call in calls and adds == scores and q[2] != v[2]
+            repeated = call in calls and adds == scores and q[2] != v[2]
             calls.add(call)
-            work += adds if (operand <= largest or operand < adds) and not again else 0
-    if work >= needed:
+            work += adds if (operand <= largest or operand < adds) and not repeated else 0
+    if work >= minimum:
         return None
-    formed = "only a part" if work else "neither"
-    return Offence(f"`np.einsum` formed {formed} of the two products; both were asked for.")
+    share = "only a part" if work else "neither"
+    return Offence(f"`np.einsum` formed {share} of the two products; both were asked for.")

@@ -1,7 +1,7 @@
 """What any exercise may get wrong, read off what was observed: rounded, one item's for all, right only where two lengths are equal.
 
 An exercise's own mistakes are run. These need no run: the cases, the reference's results and the candidate's are all there is.
-`outcome` names a mistake by which the reference's results became the candidate's. Where none is proven, `symptoms` tells what
+`outcome` names a mistake by which the reference's results became the candidate's. Where none is proven, `find_symptoms` tells what
 separates right from wrong: each a sentence that is literally true of what was observed. Their texts: course/outcome_texts.py.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import PROOF, Compared, Pair, as_array, has_kind
+from grader.judging.compare import PROOF, Comparison, Finding, Pair, as_array, has_kind
 from grader.judging.where_right import RESULTS, Array, Symptom, right_experiments, right_parts, right_places, sizes_of
 from grader.worker.values import leaves
 
@@ -28,33 +28,33 @@ Change = Callable[[Array], Array]  # what a right array becomes: itself where it
 Test = Callable[[Pair], bool]  # whether it explains what came back of one part
 
 
-def outcome(exercise: Exercise, observed: Iterable[Compared]) -> str:
+def outcome(exercise: Exercise, comparisons: Iterable[Comparison]) -> str:
     """The id of the mistake that explains all that was observed, in the cases' order; '' for none, or where a result is missing."""
     if exercise.kind == "answer":
         return ""
-    every = list(observed)
-    compared, beside = [one for one in every if one.case.raises is None], _beside_the_result(every)
+    comparisons = list(comparisons)
+    results, side_effect = [result for result in comparisons if result.case.raises is None], _side_effect(comparisons)
     # The sentence of an exercise's own comparison tells what came back, its own mistakes what was accepted or changed.
     if exercise.compare is not None:
-        fails = any(one.actual.failure or one.differences for one in compared)
-        return beside if beside == "RS14" and compared and not fails else ""
-    if not compared or not all(one.theirs for one in compared):
+        fails = any(result.actual.failure or result.differences for result in results)
+        return side_effect if side_effect == "RS14" and results and not fails else ""
+    if not results or not all(result.complete for result in results):
         return ""
-    pairs = [pair for one in compared for pair in one.pairs(NUMBERS)]
+    pairs = [pair for result in results for pair in result.pairs(NUMBERS)]
     names = {pair.name for pair in pairs if pair.differs}
-    broken = {id for one in compared for id in _broken_claims(one)}
+    broken = {id for result in results for id in _broken_claims(result)}
     if not names:
-        ids = broken | ({beside} - {""})
+        ids = broken | ({side_effect} - {""})
         return ids.pop() if len(ids) == 1 else ""
     return "" if broken else _explanation([pair for pair in pairs if pair.name in names])
 
 
-def _broken_claims(one: Compared) -> Iterator[str]:
+def _broken_claims(comparison: Comparison) -> Iterator[str]:
     """Of each claim that does not hold the id of the mistake that it proves, '' for none; what holds no numbers proves none, either."""
-    numeric = {pair.name for pair in one.pairs(NUMBERS)}
-    for finding in one.differences:
+    numeric = {pair.name for pair in comparison.pairs(NUMBERS)}
+    for finding in comparison.differences:
         if finding.role != "gradient" and finding.part not in numeric:
-            yield one.right[finding.part].text if finding.role == "flag" else ""
+            yield comparison.expected.parts[finding.part].text if finding.role == "flag" else ""
 
 
 def _explanation(pairs: Sequence[Pair]) -> str:
@@ -62,42 +62,43 @@ def _explanation(pairs: Sequence[Pair]) -> str:
     # What does not hold of the first wrong one holds of none: of the others most are never tried.
     wrong_first = sorted(pairs, key=lambda pair: not pair.differs)
     proofs = sum(pair.differs for pair in pairs)
-    claims = any(part.role == "returned" and has_kind(part, "b") for part in pairs[0].one.right.values())
+    parts = pairs[0].comparison.expected.parts.values()
+    claims = any(part.role == "returned" and has_kind(part, "b") for part in parts)
     changes = {id: map(_becomes, changes) for id, changes in CHANGES.items()}
-    for id, tests in {"RS17": [_truncated], **changes, **_of_other_calls(pairs)}.items():
-        may_be = (proofs >= PROOF or id in ONE_PROOF) and (not claims or id in OF_CLAIMS)
-        if may_be and any(all(map(test, wrong_first)) for test in tests):
+    for id, tests in {"RS17": [_is_truncated], **changes, **_of_other_calls(pairs)}.items():
+        possible = (proofs >= PROOF or id in ONE_PROOF) and (not claims or id in OF_CLAIMS)
+        if possible and any(all(map(test, wrong_first)) for test in tests):
             return id
     return ""
 
 
-def symptoms(exercise: Exercise, observed: Iterable[Compared]) -> list[Symptom]:
+def find_symptoms(exercise: Exercise, comparisons: Iterable[Comparison]) -> list[Symptom]:
     """Those that were observed, the plainest first. Held back is what fewer than PROOF cases show, or fewer than that speak against."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return []
-    every = [one for one in observed if one.case.raises is None]
-    compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
-    wrong = [one for one in compared if one.wrong]
-    whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
-    if whole or len(wrong) < PROOF:
-        return [whole] if whole else []
-    different = [pair for one in wrong for pair in one.pairs() if pair.differs]
-    if len({pair.one.case.key for pair in different}) >= PROOF and all(one.theirs for one in wrong):
+    comparisons = [comparison for comparison in comparisons if comparison.case.raises is None]
+    results = [result for result in comparisons if any(part.role != "flag" for part in result.expected.parts.values())]
+    wrong = [result for result in results if result.wrong]
+    plainest = _only_beside(comparisons) or (_inside_a_tuple(wrong) if len(wrong) == len(results) >= PROOF else None)
+    if plainest or len(wrong) < PROOF:
+        return [plainest] if plainest else []
+    pairs = [pair for result in wrong for pair in result.pairs() if pair.differs]
+    if len({pair.comparison.case.key for pair in pairs}) >= PROOF and all(result.complete for result in wrong):
         for id, test in IN_ANOTHER_ORDER.items():
-            if all(map(test, different)):
+            if all(map(test, pairs)):
                 return [(id, exercise.course.mistake_text(id).sentence)]
-        if by_size := _size_as_factor(different):
-            return [by_size]
+        if factor := _size_as_factor(pairs):
+            return [factor]
     # Cases that only extremes show are few and much alike: where in them a right number stands is chance.
-    places = right_places(wrong) if any(one.case.stage == "values" for one in wrong) else None
-    return [one for one in (right_experiments(compared), places, right_parts(compared)) if one]
+    places = right_places(wrong) if any(result.case.stage == "values" for result in wrong) else None
+    return list(filter(None, (right_experiments(results), places, right_parts(results))))
 
 
 # --- what a right array becomes ------------------------------------------------------------------
 
 
 def _becomes(change: Change) -> Test:
-    return lambda pair: pair.is_theirs(change(pair.right.astype(np.float64)))
+    return lambda pair: pair.matches(change(pair.expected.astype(np.float64)))
 
 
 def _along(*changes: Callable[[Array, int], Array]) -> list[Change]:
@@ -113,47 +114,43 @@ def _at_both_ends(*changes: Callable[..., Array]) -> list[Change]:
     return _along(*(partial(change, end=end) for change in changes for end in ENDS))
 
 
-def _rounded(right: Array, digits: int) -> Array:
-    return right.round(digits)
-
-
 def _exchange(right: Array, axes: tuple[int, int]) -> Array:
     return right.swapaxes(*axes) if right.ndim > max(1, *axes) else right
 
 
-def _one_for_all(right: Array, axis: int, end: int) -> Array:
+def _repeat(right: Array, axis: int, end: int) -> Array:
     return np.broadcast_to(right.take([end], axis), right.shape)
 
 
-def _left_out(right: Array, axis: int, end: int) -> Array:
+def _leave_out(right: Array, axis: int, end: int) -> Array:
     rest = right.copy()
     np.moveaxis(rest, axis, 0)[end] = 0
     return rest
 
 
-def _alone(right: Array, axis: int, end: int) -> Array:
-    alone = np.zeros_like(right)
-    np.moveaxis(alone, axis, 0)[end] = right.take(end, axis)
-    return alone
+def _isolate(right: Array, axis: int, end: int) -> Array:
+    item = np.zeros_like(right)
+    np.moveaxis(item, axis, 0)[end] = right.take(end, axis)
+    return item
 
 
-def _around(right: Array, axis: int, end: int) -> Array:
+def _rotate(right: Array, axis: int, end: int) -> Array:
     """Each one place away from this end of the axis; what leaves at the other comes in here."""
     return np.roll(right, -1 if end else 1, axis)
 
 
-def _shifted(right: Array, axis: int, end: int) -> Array:
+def _shift(right: Array, axis: int, end: int) -> Array:
     """The same; zeros come in."""
-    return _left_out(_around(right, axis, end), axis, end)
+    return _leave_out(_rotate(right, axis, end), axis, end)
 
 
 # Of each id the ways in which it shows, of which one explains all results; the plainest id first.
 CHANGES: dict[str, list[Change]] = {
-    "RS1": [partial(_rounded, digits=digits) for digits in range(7)],
-    "RS2": _at_both_ends(_one_for_all),
+    "RS1": [partial(np.ndarray.round, decimals=digits) for digits in range(7)],
+    "RS2": _at_both_ends(_repeat),
     "RS3": [np.negative],
-    "RS4": _at_both_ends(_left_out, _alone),
-    "RS5": _at_both_ends(_around, _shifted),
+    "RS4": _at_both_ends(_leave_out, _isolate),
+    "RS5": _at_both_ends(_rotate, _shift),
     "RS6": _along(np.flip),
     "RS7": [partial(_exchange, axes=axes) for axes in SWAPPED],
     "RS8": [np.squeeze],
@@ -165,32 +162,32 @@ ONE_PROOF = ("RS8", "RS9", "RS17")  # numbers are not equal to those of another 
 OF_CLAIMS = ("RS7", "RS8", "RS9", "RS10")
 
 
-def _truncated(pair: Pair) -> bool:
+def _is_truncated(pair: Pair) -> bool:
     """Whether they are right, or stand in whole numbers that are the right ones without what follows the point.
 
     1.0 may have been 0.99999999 before float32 rounded it, which leaves 0.
     """
-    right, theirs = pair.right, pair.theirs
-    if not pair.differs or right.shape != theirs.shape or theirs.dtype.kind not in "iu":
+    expected, actual = pair.expected, pair.actual
+    if not pair.differs or expected.shape != actual.shape or actual.dtype.kind not in "iu":
         return not pair.differs
-    return bool(((np.trunc(right) == theirs) | (np.trunc(right * (1 - 1e-6)) == theirs)).all())
+    return bool(((np.trunc(expected) == actual) | (np.trunc(expected * (1 - 1e-6)) == actual)).all())
 
 
 def _of_other_calls(pairs: Sequence[Pair]) -> dict[str, list[Test]]:
     """RS10: the same result for all inputs. RS9: the result of an earlier call with inputs of the same shapes."""
-    first = {pair.name: pair.theirs for pair in pairs if pair.one is pairs[0].one}
+    first = {pair.name: pair.actual for pair in pairs if pair.comparison is pairs[0].comparison}
     earlier: dict[object, Array] = {}
     for pair in pairs:
-        earlier.setdefault((pair.name, _shapes(pair.one.case)), pair.right)
+        earlier.setdefault((pair.name, _shapes(pair.comparison.case)), pair.expected)
 
     def constant(pair: Pair) -> bool:
-        return pair.name in first and bool(np.isfinite(pair.theirs).all()) and pair.is_theirs(first[pair.name])
+        return pair.name in first and bool(np.isfinite(pair.actual).all()) and pair.matches(first[pair.name])
 
     def repeated(pair: Pair) -> bool:
-        return not pair.differs or pair.is_theirs(earlier[pair.name, _shapes(pair.one.case)])
+        return not pair.differs or pair.matches(earlier[pair.name, _shapes(pair.comparison.case)])
 
-    enough = len({pair.one.case.key for pair in pairs}) >= PROOF
-    return {"RS10": [constant] if enough else [], "RS9": [repeated]}
+    count = len({pair.comparison.case.key for pair in pairs})
+    return {"RS10": [constant] if count >= PROOF else [], "RS9": [repeated]}
 
 
 def _shapes(case: Case) -> tuple[object, ...]:
@@ -198,64 +195,64 @@ def _shapes(case: Case) -> tuple[object, ...]:
     return case.probe, *(value.shape if isinstance(value, np.ndarray) else repr(value) for value in inputs)
 
 
-def _beside_the_result(every: Sequence[Compared]) -> str:
+def _side_effect(comparisons: Sequence[Comparison]) -> str:
     """RS16: inputs are changed. RS15: invalid inputs are not refused. RS14: they are, by another exception than was asked for."""
-    accepted = [one.actual for one in every if one.case.raises is not None and one.wrong]
-    if any(one.actual.modified for one in every if one.case.raises is None):
-        return "" if accepted else "RS16"
-    if accepted:
-        failures = [one.failure for one in accepted]
-        if not any(failures):
-            return "RS15"
-        if all(failure and failure.kind == "exception" for failure in failures):
-            return "RS14"
-    return ""
+    invalid = [comparison for comparison in comparisons if comparison.case.raises is not None]
+    failures = [comparison.actual.failure for comparison in invalid if comparison.wrong]
+    if any(comparison.actual.modified for comparison in comparisons if comparison.case.raises is None):
+        return "" if failures else "RS16"
+    if failures and not any(failures):
+        return "RS15"
+    return "RS14" if failures and all(failure and failure.kind == "exception" for failure in failures) else ""
 
 
 # --- what came back where no mistake is proven ------------------------------------------------------
 
 
-def _only_beside(every: Sequence[Compared]) -> Symptom | None:
+def _only_beside(comparisons: Sequence[Comparison]) -> Symptom | None:
     """What comes back is right, and something else that was asked for is not."""
-    beside = []
-    for one in every:
-        if not one.theirs or one.actual.modified or any(pair.differs for pair in one.pairs(RESULTS)):
+    findings: list[Finding] = []
+    for comparison in comparisons:
+        pairs = comparison.pairs(RESULTS)
+        if not comparison.complete or comparison.actual.modified or any(pair.differs for pair in pairs):
             return None
-        findings = one.differences if one.wrong else []
-        if any(finding.role != "flag" for finding in findings) and not one.pairs():
+        differences = comparison.differences if comparison.wrong else []
+        if any(finding.role != "flag" for finding in differences) and not comparison.pairs():
             return None  # what differs may be all that came back
-        beside += findings
-    if not beside or any(finding.role in RESULTS for finding in beside):  # of another type, or another kind of number
+        findings += differences
+    if not findings or any(finding.role in RESULTS for finding in findings):  # of another type, or kind of number
         return None
-    return ("RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}")
+    headline = wording.headline(comparisons[0].exercise, findings[0])
+    return "RS24", f"What comes back is right in every experiment. {headline}"
 
 
-def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
+def _inside_a_tuple(wrong: Sequence[Comparison]) -> Symptom | None:
     """The right thing, and others beside it."""
-    common: set[int] = set(range(FEW))
-    for one in wrong:
-        right, actual = (
-            [part for part in parts.values() if part.role == "returned"] for parts in (one.right, one.actual.parts)
+    positions = set(range(FEW))
+    for result in wrong:
+        expected, actual = (
+            [part for part in observation.parts.values() if part.role == "returned"]
+            for observation in (result.expected, result.actual)
         )
-        if len(right) != 1 or right[0].array is None or len(actual) != 1 or actual[0].kind != "sequence":
+        if len(expected) != 1 or expected[0].array is None or len(actual) != 1 or actual[0].kind != "sequence":
             return None
-        items = [as_array(item).array for item in actual[0].items]
-        common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
-    if not common:
+        items = enumerate(as_array(item).array for item in actual[0].items)
+        positions &= {i for i, item in items if item is not None and result.same(expected[0], expected[0].array, item)}
+    if not positions:
         return None
-    return "RS22", f"The right result is item {min(common)} of what came back; it should come back alone."
+    return "RS22", f"The right result is item {min(positions)} of what came back; it should come back alone."
 
 
 def _in_another_shape(pair: Pair) -> bool:
-    right, theirs = pair.right, pair.theirs
-    return right.shape != theirs.shape and pair.one.same(pair.part, right.ravel(), theirs.ravel())
+    expected, actual = pair.expected, pair.actual
+    return expected.shape != actual.shape and pair.comparison.same(pair.part, expected.ravel(), actual.ravel())
 
 
 def _in_other_places(pair: Pair) -> bool:
-    right, theirs = pair.right, pair.theirs
-    if right.size < FEW or right.dtype.kind == "b" or len(np.unique(right)) < right.size / 2:
+    expected = pair.expected
+    if expected.size < FEW or expected.dtype.kind == "b" or len(np.unique(expected)) < expected.size / 2:
         return False
-    return pair.one.same(pair.part, np.sort(right, axis=None), np.sort(theirs, axis=None))
+    return pair.comparison.same(pair.part, np.sort(expected, axis=None), np.sort(pair.actual, axis=None))
 
 
 IN_ANOTHER_ORDER: Mapping[str, Test] = {"RS23": _in_another_shape, "RS20": _in_other_places}
@@ -267,13 +264,13 @@ FACTORS: Mapping[str, Callable[[float], float]] = {
 }
 
 
-def _size_as_factor(different: Sequence[Pair]) -> Symptom | None:
-    sizes = [sizes_of(pair.one) for pair in different]
-    for what in sizes[0]:
-        values = [its.get(what, 0) for its in sizes]
-        if min(values) < 1 or len(set(values)) < 2:
+def _size_as_factor(pairs: Sequence[Pair]) -> Symptom | None:
+    all_sizes = [sizes_of(pair.comparison) for pair in pairs]
+    for name in all_sizes[0]:
+        sizes = [case_sizes.get(name, 0) for case_sizes in all_sizes]
+        if min(sizes) < 1 or len(set(sizes)) < 2:
             continue
         for operation, factor in FACTORS.items():
-            if all(pair.is_theirs(pair.right * factor(value)) for pair, value in zip(different, values, strict=True)):
-                return "RS21", f"What differs is the right result {operation} {what}."
+            if all(pair.matches(pair.expected * factor(size)) for pair, size in zip(pairs, sizes, strict=True)):
+                return "RS21", f"What differs is the right result {operation} {name}."
     return None

@@ -10,8 +10,6 @@ import numpy as np
 Status = Literal[
     "passed", "failed", "error", "timeout", "memory", "forbidden", "not_started", "missing", "could_not_grade"
 ]
-
-
 Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
 FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 

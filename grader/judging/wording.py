@@ -67,8 +67,8 @@ def _count(exercise: Exercise, finding: Finding) -> str:
 def _type(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual
     mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.result_type == "answer" else ""
-    should = _result_type(exercise, finding)
-    return f"{_capital(subject(exercise, finding))} is {describe(actual)}{mixed}; expected {should}."
+    name, expected = _capital(subject(exercise, finding)), _result_type(exercise, finding)
+    return f"{name} is {describe(actual)}{mixed}; expected {expected}."
 
 
 def _result_type(exercise: Exercise, finding: Finding) -> str:
@@ -98,8 +98,8 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
     if exercise.result_type == "number" and finding.allowed and has_kind(finding.expected, "iu"):
         is_float = finding.actual.kind == "number" and has_kind(finding.actual, "f")
-        what = "is a float" if is_float else f"has dtype {actual}"
-        return f"{_capital(subject(exercise, finding))} {what}; expected an int."
+        fault = "is a float" if is_float else f"has dtype {actual}"
+        return f"{_capital(subject(exercise, finding))} {fault}; expected an int."
     if finding.allowed:
         fitting = [name for name in finding.allowed if _family(name) == _family(finding.expected.dtype)]
         wrong = f"; expected {' or '.join(fitting or finding.allowed)}"
@@ -112,38 +112,38 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 
 def _finite(exercise: Exercise, finding: Finding) -> str:
     array = np.asarray(finding.actual.array, dtype=np.float64)
-    bad = int((~np.isfinite(array)).sum())
+    count = int((~np.isfinite(array)).sum())
     tests = (("NaN", np.isnan), ("infinite", np.isinf))
     kinds = " or ".join(word for word, test in tests if test(array).any())
-    what = subject(exercise, finding)
+    name = subject(exercise, finding)
     if array.ndim == 0:
-        return f"{_capital(what)} is {kinds}."
-    return f"{bad} of {array.size} entries of {what} {'is' if bad == 1 else 'are'} {kinds}."
+        return f"{_capital(name)} is {kinds}."
+    return f"{count} of {array.size} entries of {name} {'is' if count == 1 else 'are'} {kinds}."
 
 
 def _numbers(exercise: Exercise, finding: Finding) -> str:
     expected, actual = np.asarray(finding.expected.array), np.asarray(finding.actual.array)
     truncated = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
-    why = f"; {actual.dtype.name} keeps whole numbers only" if truncated else ""
+    reason = f"; {actual.dtype.name} keeps whole numbers only" if truncated else ""
     gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
-    at = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
-    where = f" at {at}" if at else ""
-    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[at]:.4g}{where}{why}."
+    index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
+    place = f" at {index}" if index else ""
+    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[index]:.4g}{place}{reason}."
 
 
 def _text(exercise: Exercise, finding: Finding) -> str:
-    one, other = repr(finding.actual.text), repr(finding.expected.text)
+    actual, expected = repr(finding.actual.text), repr(finding.expected.text)
     if " " in finding.part:  # it is in words, and so is what it is: 'what f was given'
-        return f"{_capital(finding.part)} is {one[1:-1]}; expected {other[1:-1]}."
-    return f"{_capital(subject(exercise, finding))} is {one}; expected {other}."
+        return f"{_capital(finding.part)} is {actual[1:-1]}; expected {expected[1:-1]}."
+    return f"{_capital(subject(exercise, finding))} is {actual}; expected {expected}."
 
 
 def _raises(exercise: Exercise, finding: Finding) -> str:
     failure = finding.failure
-    did = f"raised {_exception(failure)}" if failure else "returned a value"
+    result = f"raised {_exception(failure)}" if failure else "returned a value"
     if finding.actual.text == finding.claim:  # the exception, as a value
-        did = "returned one: `raise` throws an exception, `return` hands it over like any other value"
-    return f"{exercise.name} should raise {finding.claim} here, but it {did}."
+        result = "returned one: `raise` throws an exception, `return` hands it over like any other value"
+    return f"{exercise.name} should raise {finding.claim} here, but it {result}."
 
 
 def _unwritten(exercise: Exercise, finding: Finding) -> str:
@@ -206,21 +206,21 @@ def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
-def blame_callee(name: str, called: str, check: str = "") -> str:
+def blame_callee(name: str, callee: str, check: str = "") -> str:
     """What comes first where another exercise is at fault as well. check: the call that checks it, for who can call."""
-    return f"{name} calls `{called}`, whose check fails: start there{check and f', with {check}'}."
+    return f"{name} calls `{callee}`, whose check fails: start there{check and f', with {check}'}."
 
 
 def leftover_raise(exercise: Exercise, slip: Slip) -> str:
     """The headline where the stub's `raise` still stands beside what was written."""
-    within = slip.name.partition(".")[2]
-    where = f"`{within}`" if within else exercise.name
-    return f"{where} is written, but it still contains the original cell's `raise`, which ends it: delete that line."
+    method = slip.name.partition(".")[2]
+    name = f"`{method}`" if method else exercise.name
+    return f"{name} is written, but it still contains the original cell's `raise`, which ends it: delete that line."
 
 
 def not_started(exercise: Exercise) -> str:
-    still = "it is still None" if exercise.kind == "answer" else "it still raises NotImplementedError"
-    return f"{exercise.name} is not started: {still}."
+    state = "it is still None" if exercise.kind == "answer" else "it still raises NotImplementedError"
+    return f"{exercise.name} is not started: {state}."
 
 
 # --- details -------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ ON_A_COPY = "Work on a copy, or write x = x - y in place of x -= y."
 
 def details(failure: Failure) -> str:
     """On the shapes at hand in the line that failed; '' for none."""
-    shapes = ", ".join(f"{one.name} {one.text}" for one in failure.shapes)
+    shapes = ", ".join(f"{variable.name} {variable.text}" for variable in failure.shapes)
     return f"Shapes on that line: {shapes}." if shapes else ""
 
 
@@ -274,8 +274,8 @@ def experiment(exercise: Exercise, case: Case) -> str:
     """The case as a call: 'Scores of 1000: softmax_rows(scores (3, 3) float64)'; '' for an answer."""
     if exercise.kind == "answer":
         return ""
-    shown = {name: f"{name}={text}" for name, text in case.options.get("shown", {}).items()}
-    inputs = {name: _input(name, value) for name, value in named_inputs(case)} | shown
+    options = {name: f"{name}={text}" for name, text in case.options.get("shown", {}).items()}
+    inputs = {name: _input(name, value) for name, value in named_inputs(case)} | options
     return f"{_capital(case.title)}: {exercise.name}({', '.join(inputs.values())})"
 
 
@@ -299,15 +299,15 @@ def next_step(
     exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = (), failure: Failure | None = None
 ) -> str:
     """Where to look next, after what did not pass. mistakes: the ids of each that is proven."""
-    quoted = f'"{exercise.name}"'  # an answer or an unwritten function may have no object to pass
+    name = f'"{exercise.name}"'  # an answer or an unwritten function may have no object to pass
     if status == "forbidden":
-        return f"hint({quoted}) helps you to write it yourself."
+        return f"hint({name}) helps you to write it yourself."
     if status == "missing":
         if failure is not None and failure.lesson:
             return f"Hand in {failure.lesson}.ipynb."
         return "`grader reset` restores a lesson and keeps a backup."
     if status == "not_started" or failure is not None:
-        return f"hint({quoted}) gives you a question to start from."
+        return f"hint({name}) gives you a question to start from."
     if mistakes:
         calls = " or ".join(dict.fromkeys(f'explain("{id}")' for ids in mistakes for id in ids))
         return f"{calls} says more; hint({exercise.name}) asks which of your lines does it."
@@ -340,9 +340,9 @@ def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequ
         return [*before, "extremes hold: " + "; ".join(dict.fromkeys(titles))]
     if exercise.kind == "answer":
         return [*before, "each number is within the tolerance"]
-    on = f"{len(titles)} inputs (the first: {titles[0]})" if len(titles) > 1 else titles[0]
-    agree = f"the numbers agree on {on}" if exercise.compare is None else f"what was asked for holds on {on}"
-    return [FORM_AS_EXPECTED, *before, agree]
+    inputs = f"{len(titles)} inputs (the first: {titles[0]})" if len(titles) > 1 else titles[0]
+    claim = "the numbers agree on" if exercise.compare is None else "what was asked for holds on"
+    return [FORM_AS_EXPECTED, *before, f"{claim} {inputs}"]
 
 
 def _capital(sentence: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Exercise, Mistake
-from grader.judging.baseline import MOST_KEPT
+from grader.judging.baseline import MOST_BASELINES
 from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
@@ -60,4 +60,4 @@ def test_every_exercise_is_tried_with_other_numbers():
 
 
 def test_what_was_drawn_and_computed_is_kept_for_every_exercise():
-    assert len(EXERCISES) < MOST_KEPT
+    assert len(EXERCISES) < MOST_BASELINES

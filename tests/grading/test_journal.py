@@ -11,7 +11,7 @@ import pytest
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
 from grader.grading.scheme import RunSettings
-from grader.judging.evidence import Whole, shown
+from grader.judging.evidence import Whole, make_tables
 from grader.judging.verdict import Line, Verdict
 from grader.reports import report_json
 from grader.reports.report import LessonReport, Report, SubmissionReport
@@ -53,7 +53,7 @@ def verdict(**changes) -> Verdict:
         "values",
         "small integers",
         ("line 1", "a\nb"),
-        shown([Whole(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)]),
+        make_tables([Whole(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)]),
         ("MX7", "MX7+MX16"),
         ("one", "two"),
         ("type",),
@@ -111,7 +111,7 @@ def test_a_report_comes_back_bit_for_bit(name):
 
 
 def test_a_table_that_was_cut_comes_back():
-    large = shown(
+    large = make_tables(
         [
             Whole("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"),
             Whole("y", np.full((40, 30), np.nan), "input"),

@@ -10,7 +10,7 @@ import pytest
 from grader.course.readings import named
 from grader.course.spec import Case
 from grader.judging import wording
-from grader.judging.compare import Compared, close, gaps, largest_relative_difference
+from grader.judging.compare import Comparison, close, gaps, largest_relative_difference
 from grader.worker.values import Observation, Part, describe
 from tests.mixing_course import COURSE
 
@@ -28,7 +28,7 @@ def problems(got, want=WANT, exercise=EXERCISE, case=CASE):
 
 
 def compare(exercise, case, expected, actual):
-    return Compared(exercise, case, Observation(parts=expected), Observation(parts=actual)).differences
+    return Comparison(exercise, case, Observation(parts=expected), Observation(parts=actual)).differences
 
 
 @pytest.mark.parametrize("got", [WANT, WANT.astype(np.float32), WANT.astype(int), np.asfortranarray(WANT), WANT + 1e-6])
@@ -82,7 +82,7 @@ def test_a_pair_may_be_a_tuple_or_a_list_of_two():
         assert list(flat) == ["output", "weights"]
     for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
         whole = Observation(named(pair.result_names, {"result": returned(wrong)}))
-        (problem,) = Compared(pair, CASE, Observation(flat), whole).differences
+        (problem,) = Comparison(pair, CASE, Observation(flat), whole).differences
         assert "expected 2 things: (output, weights)" in wording.headline(pair, problem)
 
 

@@ -14,7 +14,7 @@ from grader.course import references
 from grader.course.patches import patch
 from grader.course.readings import inputs
 from grader.course.spec import Mistake
-from grader.judging.baseline import MOST_KEPT, baseline_of
+from grader.judging.baseline import MOST_BASELINES, baseline_of
 from grader.judging.candidate import LiveObject
 from grader.judging.diagnose import Diagnosis
 from grader.judging.judge import judge
@@ -106,7 +106,7 @@ def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
 
 def test_a_class_in_which_each_learner_has_a_seed_does_not_fill_the_memory():
     kept = lru_cache(maxsize=2)(baseline_of.__wrapped__)
-    assert baseline_of.cache_info().maxsize == MOST_KEPT
+    assert baseline_of.cache_info().maxsize == MOST_BASELINES
     before, texts = ref(kept(EXERCISE, 1)), []
     for seed in (2, 3):
         for number in range(len(EXERCISE.mistakes)):

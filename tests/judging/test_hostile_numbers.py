@@ -15,7 +15,7 @@ from grader.course.course import Course
 from grader.course.spec import SEED, Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
-from grader.judging.compare import Compared
+from grader.judging.compare import Comparison
 from grader.judging.judge import judge
 from grader.judging.verdict import Verdict
 from grader.reports import gradescope, html, terminal, text
@@ -143,7 +143,7 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
         right, theirs = (
             Observation({"result": part}) for part in (Part("ndarray", want, "float64"), Part("ndarray", got, dtype))
         )
-        one = Compared(COURSE.exercise("shares"), Case("a", "a", (got,), names=("x",)), right, theirs)
+        one = Comparison(COURSE.exercise("shares"), Case("a", "a", (got,), names=("x",)), right, theirs)
         with np.errstate(all="ignore"):  # as judge() has it
             tables = evidence.tables(one)
         verdicts.append(Verdict("shares", "failed", "It differs.", "values", tables=tables))

@@ -12,7 +12,7 @@ from grader.course.spec import Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
 from grader.judging.candidate import LiveObject
-from grader.judging.compare import Compared
+from grader.judging.compare import Comparison
 from grader.judging.judge import _Judgement, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
@@ -250,7 +250,7 @@ def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
 
 
 def compared(case, right, theirs):
-    return Compared(EXERCISE, case, Observation(right), Observation(theirs))
+    return Comparison(EXERCISE, case, Observation(right), Observation(theirs))
 
 
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():

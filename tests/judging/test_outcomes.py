@@ -10,7 +10,7 @@ from grader.course import outcome_texts
 from grader.course.spec import SEED, Case
 from grader.judging import symptoms
 from grader.judging.baseline import baseline_of
-from grader.judging.compare import Compared
+from grader.judging.compare import Comparison
 from grader.judging.judge import judge
 from grader.worker.values import Observation, Part
 from tests.live import from_cells
@@ -40,7 +40,7 @@ def changed(observation, change):
 def compared(exercise, actual):
     specification = COURSE.exercise(exercise)
     work = baseline_of(specification, SEED)
-    return {i: Compared(specification, work.cases[i], work.expected[i], one) for i, one in actual.items()}
+    return {i: Comparison(specification, work.cases[i], work.expected[i], one) for i, one in actual.items()}
 
 
 def found(exercise, actual):
@@ -97,7 +97,7 @@ def test_three_results_prove_one_and_two_do_not():
         """Found where all results but so many are 0, of which nobody sees the sign."""
         right = [changed(one, lambda a, at=at: a * (at < proofs)) for at, one in enumerate(work.expected)]
         pairs = zip(work.cases, right, strict=True)
-        negated = (Compared(exercise, case, one, changed(one, lambda a: -a)) for case, one in pairs)
+        negated = (Comparison(exercise, case, one, changed(one, lambda a: -a)) for case, one in pairs)
         return symptoms.outcome(exercise, negated)
 
     assert (negative(2), negative(3)) == ("", "RS3")
@@ -122,7 +122,7 @@ def test_one_claim_that_does_not_hold_proves_its_mistake_where_all_else_is_right
             for case, one in pairs
         )
         return symptoms.outcome(
-            exercise, [Compared(exercise, case, right, changed(theirs, change)) for case, right, theirs in shown]
+            exercise, [Comparison(exercise, case, right, changed(theirs, change)) for case, right, theirs in shown]
         )
 
     assert named() == id
@@ -135,7 +135,7 @@ def test_of_true_and_false_nothing_is_called_cut():
     def compare(case, one):
         right = np.array(np.indices(one.parts["result"].shape).sum(0) % 2, bool)
         parts = [Part("ndarray", array, array.dtype.name) for array in (right, np.zeros(right.shape, int))]
-        return Compared(exercise, case, *(Observation({"result": replace(part, role="returned")}) for part in parts))
+        return Comparison(exercise, case, *(Observation({"result": replace(part, role="returned")}) for part in parts))
 
     shown = [compare(*pair) for pair in zip(work.cases, work.expected, strict=True)]
     assert symptoms.outcome(exercise, shown) != "RS17"

@@ -8,9 +8,9 @@ import pytest
 from grader.course.spec import SEED, UNTRIED, Case, Property
 from grader.judging.baseline import baseline_of
 from grader.judging.candidate import LiveObject
-from grader.judging.compare import PROOF, Compared
+from grader.judging.compare import PROOF, Comparison
 from grader.judging.judge import judge
-from grader.judging.symptoms import symptoms
+from grader.judging.symptoms import find_symptoms
 from grader.worker.values import Part
 from tests.judging.test_outcomes import SOME, changed, compared, observed
 from tests.live import from_cells
@@ -19,7 +19,7 @@ from tests.mixing_course import COURSE, made
 
 def found(exercise, actual):
     """The sentences by their ids."""
-    return dict(symptoms(COURSE.exercise(exercise), compared(exercise, actual).values()))
+    return dict(find_symptoms(COURSE.exercise(exercise), compared(exercise, actual).values()))
 
 
 def cases_of(exercise):
@@ -94,14 +94,14 @@ def test_what_all_wrong_experiments_have_in_common():
     exercise = replace(COURSE.exercise("log_shares"), cases=cases)
     work = baseline_of(exercise, SEED)
     shown = [
-        Compared(exercise, case, right, changed(right, lambda a: a + 1) if arrays(case)[0].ndim > 2 else right)
+        Comparison(exercise, case, right, changed(right, lambda a: a + 1) if arrays(case)[0].ndim > 2 else right)
         for case, right in zip(work.cases, work.expected, strict=True)
     ]
-    assert dict(symptoms(exercise, shown))["RS19"] == (
+    assert dict(find_symptoms(exercise, shown))["RS19"] == (
         "With ordinary inputs it is wrong in all 4 experiments in which `scores` has more than two axes, and right in the 3 others."
     )
     shown[0] = shown[-1]
-    assert "RS19" not in dict(symptoms(exercise, shown)), "two are right: no proof"
+    assert "RS19" not in dict(find_symptoms(exercise, shown)), "two are right: no proof"
 
 
 def test_ordinary_inputs_alone_are_right():
@@ -138,10 +138,10 @@ def test_what_comes_back_is_right_and_a_claim_is_not():
 
     exercise, right = COURSE.exercise("blend"), observed("blend").values()
     shown = [
-        Compared(exercise, case, claiming(one, True), claiming(one, False))
+        Comparison(exercise, case, claiming(one, True), claiming(one, False))
         for case, one in zip(cases_of("blend"), right, strict=True)
     ]
-    (said,) = dict(symptoms(exercise, shown)).values()
+    (said,) = dict(find_symptoms(exercise, shown)).values()
     assert said.startswith("What comes back is right in every experiment. Expected: V is as it was.")
 
 

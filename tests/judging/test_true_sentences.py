@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grader.course.spec import Case
-from grader.judging.compare import Compared
+from grader.judging.compare import Comparison
 from grader.judging.evidence import tables
 from grader.judging.judge import judge
 from grader.worker.values import Observation, Part
@@ -59,7 +59,7 @@ def test_a_difference_from_infinity_is_infinite_and_one_that_is_seen_is_not_noth
     expected = {"m": Part("tensor", np.array([-np.inf, -np.inf, 1.0, 2.0]), "float64", role="returned")}
     actual = {"m": Part("tensor", np.array([0.0, -np.inf, 1.001, 2.0 + 1e-9]), "float64", role="returned")}
     case = Case("key", "title", rtol=0.0, atol=0.01)
-    both = Compared(COURSE.exercise("shares"), case, Observation(expected), Observation(actual))
+    both = Comparison(COURSE.exercise("shares"), case, Observation(expected), Observation(actual))
     table = tables(both, "m")[-1]
     assert table.role == "difference"
     (difference,) = table.cells

@@ -9,8 +9,8 @@ import pytest
 
 from grader.course.spec import Case
 from grader.judging import evidence
-from grader.judging.compare import Compared
-from grader.judging.evidence import SIDE, Whole, shown
+from grader.judging.compare import Comparison
+from grader.judging.evidence import SIDE, Whole, make_tables
 from grader.worker.values import Observation, Part
 from tests.mixing_course import COURSE
 from tests.reports.samples import compared
@@ -52,7 +52,7 @@ def test_a_result_of_another_shape_is_cut_at_its_beginning():
 
 
 def test_of_no_entries_the_shape_alone_is_shown():
-    (table,) = shown([Whole("y", np.zeros((2, 0, 3)), "actual")])
+    (table,) = make_tables([Whole("y", np.zeros((2, 0, 3)), "actual")])
     assert table.cells.size == 0 and table.shape == (2, 0, 3) and table.mark is None
 
 
@@ -60,5 +60,5 @@ def test_where_an_answer_is_most_wrong_is_not_shown():
     exercise = replace(COURSE.exercise("shares"), kind="answer")
     want, got = np.zeros(2_000), np.eye(1, 2_000, 1_500)[0]
     right, theirs = (Observation({"result": Part("ndarray", array, "float64")}) for array in (want, got))
-    (table,) = evidence.tables(Compared(exercise, Case("a", "a"), right, theirs))
+    (table,) = evidence.tables(Comparison(exercise, Case("a", "a"), right, theirs))
     assert (table.role, table.first, table.mark) == ("actual", (0, 0), None)

@@ -15,7 +15,7 @@ from grader.grading.grade import Deadline
 from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.candidate import LiveObject
-from grader.judging.evidence import Whole, shown
+from grader.judging.evidence import Whole, make_tables
 from grader.judging.judge import judge
 from grader.judging.verdict import Line, Table, Verdict
 from grader.reports.report import LessonReport, Report, SubmissionReport
@@ -35,7 +35,7 @@ def compared(name: str, want: np.ndarray, got: np.ndarray, **inputs: np.ndarray)
     if want.shape == got.shape:
         with np.errstate(invalid="ignore"):
             arrays.append(Whole(name, got.astype(np.float64) - want, "difference"))
-    return shown(arrays)
+    return make_tables(arrays)
 
 
 def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:

@@ -43,12 +43,12 @@ def test_rounding_in_a_difference_is_no_distraction():
 
 def test_a_difference_within_the_tolerance_is_a_hair_beside_nan_too():
     table = Whole("", np.array([[HAIR, NAN, 0.0]]), "difference")
-    assert written(evidence.shown((table,))[-1]) == [["~0", "nan", "0"]]
+    assert written(evidence.make_tables((table,))[-1]) == [["~0", "nan", "0"]]
 
 
 def test_where_all_differences_are_within_the_tolerance_none_is_told_as_a_number():
     table = Whole("result", np.full((1, 2), np.finfo(np.float64).tiny), "difference")
-    assert written(evidence.shown((table,))[-1]) == [["~0", "~0"]]
+    assert written(evidence.make_tables((table,))[-1]) == [["~0", "~0"]]
 
 
 def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference():
@@ -65,7 +65,7 @@ def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference()
 
 
 def test_cuts_at_the_beginning_say_that_more_follows():
-    (table,) = evidence.shown((Whole("x", np.arange(100.0), "input"),))
+    (table,) = evidence.make_tables((Whole("x", np.arange(100.0), "input"),))
     assert text.grid(table) == "0  1  2  3  4  5  6  7  …"
     assert (title_of(table), part_of(table)) == ("x (100,)", "columns 0 to 7 of 100")
 
@@ -98,12 +98,12 @@ def test_a_tiny_result_is_shown_whole_both_heads_of_it():
 
 @pytest.mark.parametrize(("shape", "said"), [((), "7"), ((3,), "7  7  7"), ((2, 1), "7\n7"), ((0, 3), "(no entries)")])
 def test_every_number_of_axes_can_be_shown(shape, said):
-    (table,) = evidence.shown((Whole("x", np.full(shape, 7.0), "input"),))
+    (table,) = evidence.make_tables((Whole("x", np.full(shape, 7.0), "input"),))
     assert text.grid(table) == said
 
 
 def test_columns_are_aligned_at_the_point():
-    (table,) = evidence.shown((Whole("x", np.array([[1.5, -10], [-12.25, NAN], [3, 0.001]]), "input"),))
+    (table,) = evidence.make_tables((Whole("x", np.array([[1.5, -10], [-12.25, NAN], [3, 0.001]]), "input"),))
     assert text.grid(table).splitlines() == ["  1.5   -10", "-12.25  nan", "  3       0.001"]
 
 
@@ -120,7 +120,7 @@ def test_nan_is_the_largest_difference_and_equal_nan_is_none():
 
 def test_type_of_what_came_back_is_said():
     got = Whole("weights", np.ones((1, 2), dtype=np.float32), "actual", "bfloat16")
-    assert title_of(evidence.shown((got,))[0]) == "got weights (1, 2) bfloat16"
+    assert title_of(evidence.make_tables((got,))[0]) == "got weights (1, 2) bfloat16"
 
 
 def test_what_is_within_the_tolerance_is_neither_marked_nor_shown_for_what_is_not():
@@ -129,16 +129,16 @@ def test_what_is_within_the_tolerance_is_neither_marked_nor_shown_for_what_is_no
     got[0, 0, 0], got[1, 8, 7] = 2e-5, 9e-5
     arrays = [Whole("result", want, "expected"), Whole("result", got, "actual")]
     allowed = Whole("result", np.where(np.abs(got) > 5e-5, got, HAIR * (got > 0)), "difference")
-    shown = evidence.shown((*arrays, allowed))
+    shown = evidence.make_tables((*arrays, allowed))
     assert [table.index for table in shown] == [(1,), (1,), (1,)]
     assert shown[-1].cells[shown[-1].mark] == 9e-5
     nothing = Whole("result", HAIR * (got > 0), "difference")
-    assert [table.mark for table in evidence.shown((*arrays, nothing))] == [None] * 3
+    assert [table.mark for table in evidence.make_tables((*arrays, nothing))] == [None] * 3
 
 
 def test_beside_nan_a_hair_is_written_as_one():
     table = Whole("r", np.array([HAIR, NAN, 0.0]), "difference")
-    assert written(evidence.shown((table,))[0]) == [["~0", "nan", "0"]]
+    assert written(evidence.make_tables((table,))[0]) == [["~0", "nan", "0"]]
 
 
 def test_a_mask_for_all_heads_is_shown_with_the_slice_that_it_hides():
