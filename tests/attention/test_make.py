@@ -7,7 +7,7 @@ import subprocess
 from tests.conftest import ROOT
 
 
-def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
+def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked(tmp_path):
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
     for target in ("progress", "reset", "update", "doctor", "grade"):
         assert f"make {target}" in told
@@ -20,5 +20,6 @@ def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
     ).stdout
     assert f'ATTENTION_COURSE_FOLDER="{ROOT}/mine"' in lab
     assert 'PATH="' in lab and "shell_command=" in lab  # no login shell, which would set the path anew
-    unasked = subprocess.run(["make", "-o", ".venv/.lab", "reset"], cwd=ROOT, capture_output=True, text=True)
+    reset = ["make", "-o", ".venv/.lab", "reset", f"FOLDER={tmp_path / 'mine'}"]  # which make fills first
+    unasked = subprocess.run(reset, cwd=ROOT, capture_output=True, text=True)
     assert unasked.returncode == 2 and "make reset WHAT=softmax_rows puts one exercise back" in unasked.stdout
