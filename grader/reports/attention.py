@@ -38,10 +38,8 @@ def _reasons(course: Course, submission: SubmissionReport) -> Iterator[str]:
             failed.setdefault(verdict.details[:1], []).append(verdict.exercise)
     for details, exercises in failed.items():
         yield f"Could not be graded: {join_names(exercises)}. {' '.join(details)}".strip()
-    yield from filter(None, [submission.late])
-    yield from submission.attention
-    yield from text.hand_marks(submission)
-    yield from filter(None, [similarity.solution_remark(course, submission)])
+    sentences = [submission.late, *submission.attention, *text.hand_marks(submission)]
+    yield from filter(None, [*sentences, similarity.solution_remark(course, submission)])
 
 
 def _grouped(course: Course, summary: ClassSummary) -> list[tuple[list[str], tuple[str, ...]]]:
