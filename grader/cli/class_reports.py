@@ -80,11 +80,11 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
     aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
     report = replace(report, submissions=add_copies(learners, mine, submissions, aliases))
-    gradebook = Gradebook(scheme.max_points, scheme.assignment, named=not scheme.anonymous)
-    if gradebook.named:
+    gradebook = Gradebook(scheme.max_points, scheme.assignment, anonymous=scheme.anonymous)
+    if not gradebook.anonymous:
         gradebook = replace(gradebook, roster=scheme.roster, handed_in=[tuple(each.paths.values()) for each in mine])
     summary = ClassSummary(report)
-    books = (canvas, moodle, returns) if gradebook.named else ()
+    books = () if gradebook.anonymous else (canvas, moodle, returns)
     remarks_on_books = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
     sentences += [*remarks_on_books, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
     say(*filter(None, sentences))

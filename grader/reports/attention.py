@@ -17,7 +17,7 @@ MOST = 20  # lines in the terminal
 
 
 def render(course: Course, report: Report) -> str:
-    rows = [(who, why) for who, reasons in entries(course, ClassSummary(report)) for why in reasons]
+    rows = [(label, reason) for label, reasons in entries(course, ClassSummary(report)) for reason in reasons]
     return sheet.write([("learner", "why"), *rows])
 
 
@@ -25,31 +25,29 @@ def entries(course: Course, summary: ClassSummary) -> list[tuple[str, list[str]]
     """Whom to look at, in the report's order, and why: first what may be another's work or costs marks, last what proves nothing."""
     twins = "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
     rows = [
-        (label, [*[twins] * (who in summary.same_names), *_reasons(course, one)])
-        for who, (label, one) in enumerate(summary.learners)
+        (label, [*[twins] * (learner in summary.same_names), *_reasons(course, submission)])
+        for learner, (label, submission) in enumerate(summary.learners)
     ]
-    return [*(row for row in rows if row[1]), *((name, [why]) for name, why in summary.report.not_graded)]
+    return [*(row for row in rows if row[1]), *((name, [reason]) for name, reason in summary.report.not_graded)]
 
 
-def _reasons(course: Course, one: SubmissionReport) -> Iterator[str]:
+def _reasons(course: Course, submission: SubmissionReport) -> Iterator[str]:
     failed: dict[tuple[str, ...], list[str]] = {}
-    for verdict in one.verdicts:
+    for verdict in submission.verdicts:
         if verdict.status == "could_not_grade":
             failed.setdefault(verdict.details[:1], []).append(verdict.exercise)
-    for why, names in failed.items():
-        yield f"Could not be graded: {join_names(names)}. {' '.join(why)}".strip()
-    yield from filter(None, [one.late])
-    yield from one.attention
-    yield from text.hand_marks(one)
-    yield from filter(None, [similarity.solution_remark(course, one)])
+    for details, exercises in failed.items():
+        yield f"Could not be graded: {join_names(exercises)}. {' '.join(details)}".strip()
+    sentences = [submission.late, *submission.attention, *text.hand_marks(submission)]
+    yield from filter(None, [*sentences, similarity.solution_remark(course, submission)])
 
 
 def _grouped(course: Course, summary: ClassSummary) -> list[tuple[list[str], tuple[str, ...]]]:
     """The list as people read it: those with the same reasons together, those whose code alone is remarkable last."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for who, reasons in entries(course, summary):
-        groups.setdefault(tuple(reasons), []).append(who)
-    return sorted(((who, why) for why, who in groups.items()), key=lambda group: group[1] == (similarity.REMARK,))
+    for label, reasons in entries(course, summary):
+        groups.setdefault(tuple(reasons), []).append(label)
+    return sorted(zip(groups.values(), groups), key=lambda group: group[1] == (similarity.REMARK,))
 
 
 def section(course: Course, summary: ClassSummary) -> str:
@@ -64,8 +62,8 @@ def lines(course: Course, report: Report) -> Sequence[str]:
     if not groups:
         return ["Nothing needs a look before you import the grades."]
     rows = [f"{TITLE}, look at (all of it in attention.csv):"]
-    for people, (first, *others) in groups[:MOST]:
+    for labels, (first, *others) in groups[:MOST]:
         more = f" (and {len(others)} more)" if others else ""
-        why = textwrap.shorten(text.one_line(first), 200, placeholder=" …")
-        rows.append(f"  {join_names([text.one_line(who, 60) for who in people])}: {why}{more}")
+        reason = textwrap.shorten(text.one_line(first), 200, placeholder=" …")
+        rows.append(f"  {join_names([text.one_line(label, 60) for label in labels])}: {reason}{more}")
     return rows + [f"  and {len(groups) - MOST} more"] * (len(groups) > MOST)

@@ -51,12 +51,12 @@ def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
     if not _is_used(gradebook):
         return ""
-    unclear = [entry.label for entry in gradebook.entries(summary) if not _is_known(entry.person, gradebook.roster)]
+    labels = [entry.label for entry in gradebook.entries(summary) if not _is_known(entry.person, gradebook.roster)]
     sentence = _assignment_remark(summary, gradebook)
-    if not unclear:
+    if not labels:
         return sentence
-    why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-    return f"canvas.csv has no row for {join_names(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
+    reason = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
+    return f"canvas.csv has no row for {join_names(labels, 20)}: {reason}. Use Canvas' own export as the roster. {sentence}".strip()
 
 
 def _is_used(gradebook: Gradebook) -> bool:
@@ -71,13 +71,13 @@ def _is_known(person: Person | None, roster: Roster | None) -> bool:
 
 
 def _assignment_remark(summary: ClassSummary, gradebook: Gradebook) -> str:
-    theirs, title = gradebook.roster.possible if gradebook.roster else {}, gradebook.assignment
-    if not theirs or not title:
+    possible, title = gradebook.roster.possible if gradebook.roster else {}, gradebook.assignment
+    if not possible or not title:
         return ""
-    if title not in theirs:
-        near = get_close_matches(title, theirs, 1, 0.4) or list(theirs)[:1]
-        return f"Canvas' export has no column {title!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
-    most, points = gradebook.possible(summary), theirs[title]
+    if title not in possible:
+        matches = get_close_matches(title, possible, 1, 0.4) or list(possible)[:1]
+        return f"Canvas' export has no column {title!r}, such as {matches[0]!r}; Canvas would offer to create a new assignment."
+    most, points = gradebook.possible(summary), possible[title]
     try:
         if not points or float(points) == most:
             return ""

@@ -42,7 +42,7 @@ def render(course: Course, report: Report, roster: Roster | None = None, similar
         ("table", "Learners × exercises", matrix(summary)),
         ("learners", "Each learner", _learners(summary, pictures)),
     ]
-    about = {
+    context = {
         "title": f"{report.course[:1].upper()}{report.course[1:]}: report of the class",
         "parts": [part for part in parts if part[2]],
         "remarks": remarks(summary),
@@ -50,11 +50,11 @@ def render(course: Course, report: Report, roster: Roster | None = None, similar
         "definitions": pictures.definitions(),
         "similarity": similarity,
     }
-    return rendered("class.html", report=report, **about) + "\n"
+    return rendered("class.html", report=report, **context) + "\n"
 
 
 def _figures(summary: ClassSummary) -> list[tuple[str, str]]:
-    full = sum(one.max_score > 0 and one.score == one.max_score for one in summary.report.submissions)
+    full = sum(0 < submission.max_score == submission.score for submission in summary.report.submissions)
     return [
         ("learners", f"{len(summary.report.submissions)}"),
         ("mean", percent(summary.mean)),
@@ -66,43 +66,47 @@ def _figures(summary: ClassSummary) -> list[tuple[str, str]]:
 
 def distribution(summary: ClassSummary) -> str:
     """Learners who have a score by tenths of what they could reach, as a picture and in words; 100 % is in the last: '90–100'."""
-    counts = Counter(min(int(part * BINS + 1e-9), BINS - 1) for part in summary.shares)
-    bins = [(f"{at * 100 // BINS}–{(at + 1) * 100 // BINS - (at < BINS - 1)}", counts[at]) for at in range(BINS)]
+    counts = Counter(min(int(share * BINS + 1e-9), BINS - 1) for share in summary.shares)
+    bins = [(f"{bin * 100 // BINS}–{(bin + 1) * 100 // BINS - (bin < BINS - 1)}", counts[bin]) for bin in range(BINS)]
     return rendered("scores.html", bins=bins, median=summary.median, ungraded=len(summary.ungraded))
 
 
-def percent(part: float | None) -> str:
+def percent(share: float | None) -> str:
     """0.514 as '51 %'; None, a share of nothing, as '–'."""
-    return "–" if part is None else f"{round(100 * part)} %"
+    return "–" if share is None else f"{round(100 * share)} %"
 
 
 def mistakes(course: Course, summary: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
-    pairs = [(met, explain(course, met)) for met in summary.mistakes]
-    return rendered("mistakes.html", summary=summary, told=pairs, most=MOST)
+    pairs = [(mistake, explain(course, mistake)) for mistake in summary.mistakes]
+    return rendered("mistakes.html", summary=summary, mistakes=pairs, most=MOST)
 
 
 def others(summary: ClassSummary) -> str:
     """Who needs something that no mistake names; what needs a look before grades are imported stands above."""
 
-    def learners(holds: Callable[[Verdict], bool]) -> list[int]:
-        return [who for who, mine in enumerate(summary.verdicts) if any(map(holds, mine.values()))]
+    def find(holds: Callable[[Verdict], bool]) -> list[int]:
+        return [learner for learner, verdicts in enumerate(summary.verdicts) if any(map(holds, verdicts.values()))]
 
-    attempted = learners(lambda one: one.status in (*ATTEMPTED, "could_not_grade"))
-    there = learners(lambda one: one.status != "missing")
+    attempted = find(lambda verdict: verdict.status in (*ATTEMPTED, "could_not_grade"))
+    present = find(lambda verdict: verdict.status != "missing")
     groups = {
         "a note on their submission: a lesson is missing, or something could not be read": [
-            who for who, one in enumerate(summary.report.submissions) if one.message
+            learner for learner, submission in enumerate(summary.report.submissions) if submission.message
         ],
-        "nothing of these lessons that could be read": [who for who in range(len(summary.labels)) if who not in there],
-        "nothing attempted": [who for who in there if who not in attempted],
-        "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
-        "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
-        "a wrong result that no known mistake explains": learners(
-            lambda one: one.status == "failed" and not one.mistakes
+        "nothing of these lessons that could be read": [
+            learner for learner in range(len(summary.labels)) if learner not in present
+        ],
+        "nothing attempted": [learner for learner in present if learner not in attempted],
+        "used what an exercise does not allow": find(lambda verdict: verdict.status == "forbidden"),
+        "code that does not end, or takes too much memory": find(
+            lambda verdict: verdict.status in ("timeout", "memory")
+        ),
+        "a wrong result that no known mistake explains": find(
+            lambda verdict: verdict.status == "failed" and not verdict.mistakes
         ),
     }
-    return rendered("others.html", summary=summary, groups=[(title, who) for title, who in groups.items() if who])
+    return rendered("others.html", summary=summary, groups=[(title, group) for title, group in groups.items() if group])
 
 
 def exercises(summary: ClassSummary) -> str:
@@ -116,18 +120,18 @@ def matrix(summary: ClassSummary) -> str:
         return "<p>No exercise was graded.</p>"
     lessons = Counter(column.lesson for column in summary.columns)
     width = sum(max(len(name), 4 * count) for name, count in lessons.items())
-    code = [f"#learner-{who}-code-" for who in range(len(summary.labels))]
+    links = [f"#learner-{learner}-code-" for learner in range(len(summary.labels))]
     if len(summary.labels) > MOST_OPEN:
-        code = [f"feedback/{stem}.html#code-" for stem in summary.stems]
+        links = [f"feedback/{stem}.html#code-" for stem in summary.stems]
     return rendered(
         "matrix.html",
         signs=SIGNS,
-        met={verdict.status for mine in summary.verdicts for verdict in mine.values()},
+        statuses={verdict.status for verdicts in summary.verdicts for verdict in verdicts.values()},
         few=width <= 90,  # characters: every lesson's whole name fits above its columns
         lessons=list(lessons.items()),
-        code=code,  # for each learner where it stands, without the exercise's name
+        links=links,  # for each learner where it stands, without the exercise's name
         summary=summary,
-        by_hand=any(lesson.hand_marks for one in summary.report.submissions for lesson in one.lessons),
+        by_hand=any(lesson.hand_marks for submission in summary.report.submissions for lesson in submission.lessons),
     )
 
 
@@ -135,14 +139,14 @@ def _learners(summary: ClassSummary, pictures: Pictures) -> str:
     many = len(summary.labels) > MOST_OPEN
     return "".join(
         feedback.section(
-            one,
-            summary.labels[who],
+            submission,
+            summary.labels[learner],
             pictures.draw,
             level=3,
-            id=f"learner-{who}",
-            person=summary.people[who],
+            id=f"learner-{learner}",
+            person=summary.people[learner],
             folded=many,
-            code_at=f"feedback/{summary.stems[who]}.html" if many else "",
+            code_at=f"feedback/{summary.stems[learner]}.html" if many else "",
         )
-        for who, one in enumerate(summary.report.submissions)
+        for learner, submission in enumerate(summary.report.submissions)
     )

@@ -56,7 +56,8 @@ class ClassSummary:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Each learner's name on one line, no two alike; see names.labels()."""
-        return labels([text.one_line(learner_name(one.name), 120) or "(no name)" for one in self.report.submissions])
+        names = (learner_name(submission.name) for submission in self.report.submissions)
+        return labels([text.one_line(name, 120) or "(no name)" for name in names])
 
     @cached_property
     def learners(self) -> tuple[tuple[str, SubmissionReport], ...]:
@@ -66,9 +67,10 @@ class ClassSummary:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
-        persons = [self.roster.person("key", label) if self.roster else None for label in self.labels]
-        names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in persons]
-        return tuple("" if name == label else name for name, label in zip(names, self.labels, strict=True))
+        people = [self.roster.person("key", label) if self.roster else None for label in self.labels]
+        names = (" ".join(person.first_last).strip() or person["name"] if person else "" for person in people)
+        lines = [text.one_line(name, 120) for name in names]
+        return tuple("" if name == label else name for name, label in zip(lines, self.labels, strict=True))
 
     @cached_property
     def stems(self) -> list[str]:
@@ -77,12 +79,13 @@ class ClassSummary:
     @cached_property
     def same_names(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
-        return sorted(chain(*same_name_groups([learner_name(one.name) for one in self.report.submissions])))
+        groups = same_name_groups([learner_name(submission.name) for submission in self.report.submissions])
+        return sorted(chain(*groups))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The exercises that anybody was asked for, by lesson, in the lesson's order."""
-        columns = dict.fromkeys(column for mine in self.verdicts for column in mine)
+        columns = dict.fromkeys(column for verdicts in self.verdicts for column in verdicts)
         return tuple(sorted(columns, key=lambda column: column.lesson))
 
     @cached_property
@@ -93,19 +96,19 @@ class ClassSummary:
     def verdicts(self) -> tuple[Mapping[Column, Verdict], ...]:
         """For each learner the verdict of an exercise, where that was asked for."""
         return tuple(
-            {Column(lesson.name, verdict.exercise): verdict for lesson in one.lessons for verdict in lesson.verdicts}
-            for one in self.report.submissions
+            {Column(lesson.name, verdict.exercise): verdict for lesson in lessons for verdict in lesson.verdicts}
+            for lessons in (submission.lessons for submission in self.report.submissions)
         )
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
         """The score of each learner who has one, as a share of what that learner could reach, 0 to 1."""
-        return tuple(share(one) for one in self.report.submissions if not one.ungraded)
+        return tuple(share(submission) for submission in self.report.submissions if not submission.ungraded)
 
     @cached_property
     def ungraded(self) -> tuple[int, ...]:
         """The learners with an exercise that could not be graded: they have no score, and no row in a grade book."""
-        return tuple(who for who, one in enumerate(self.report.submissions) if one.ungraded)
+        return tuple(learner for learner, submission in enumerate(self.report.submissions) if submission.ungraded)
 
     @property
     def mean(self) -> float | None:
@@ -118,23 +121,23 @@ class ClassSummary:
 
     def verdicts_on(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""
-        return [(who, mine[column]) for who, mine in enumerate(self.verdicts) if column in mine]
+        return [(learner, verdicts[column]) for learner, verdicts in enumerate(self.verdicts) if column in verdicts]
 
     @cached_property
     def mistakes(self) -> tuple[FrequentMistake, ...]:
         """The mistakes met, by how many learners made them. Of several that fit alike the likeliest counts, of a
         pair that only together fits both halves."""
-        met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
+        occurrences: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
         for column in self.columns:
-            for who, verdict in self.verdicts_on(column):
+            for learner, verdict in self.verdicts_on(column):
                 for id, sentence in likeliest(verdict):
-                    _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
-                    learners[who] = exercises[column.exercise] = None
+                    _, learners, exercises = occurrences.setdefault(id, (sentence, {}, {}))
+                    learners[learner] = exercises[column.exercise] = None
         mistakes = (
-            FrequentMistake(id, sentence, tuple(sorted(who)), tuple(where))
-            for id, (sentence, who, where) in met.items()
+            FrequentMistake(id, sentence, tuple(sorted(learners)), tuple(exercises))
+            for id, (sentence, learners, exercises) in occurrences.items()
         )
-        return tuple(sorted(mistakes, key=lambda one: (-len(one.learners), one.id)))
+        return tuple(sorted(mistakes, key=lambda mistake: (-len(mistake.learners), mistake.id)))
 
 
 def stems(names: Sequence[str]) -> list[str]:
@@ -142,23 +145,23 @@ def stems(names: Sequence[str]) -> list[str]:
 
     Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
     """
-    taken: dict[str, str] = {}
+    by_casefold: dict[str, str] = {}
     for name in names:
         base = stem = _safe(name)
         number = 2
-        while stem.casefold() in taken:
+        while stem.casefold() in by_casefold:
             stem, number = f"{base}-{number}", number + 1
-        taken[stem.casefold()] = stem
-    return list(taken.values())
+        by_casefold[stem.casefold()] = stem
+    return list(by_casefold.values())
 
 
 def _safe(name: str) -> str:
     """The name with everything else replaced by '-', neither hidden, nor a device of Windows, nor too long."""
-    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
-    kept = kept.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
-    if not kept or kept.split(".")[0].casefold() in RESERVED:
-        kept = f"learner-{kept}".rstrip("-")
-    return kept
+    stem = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
+    stem = stem.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
+    if not stem or stem.split(".")[0].casefold() in RESERVED:
+        stem = f"learner-{stem}".rstrip("-")
+    return stem
 
 
 def remarks(summary: ClassSummary) -> tuple[str, ...]:
@@ -170,9 +173,11 @@ def ungraded(summary: ClassSummary) -> str:
     """A sentence that names who has no score; '' where everybody has one."""
     if not summary.ungraded:
         return ""
-    who = [f"{summary.labels[at]} ({join_names(summary.report.submissions[at].ungraded)})" for at in summary.ungraded]
+    names = [
+        f"{name} ({join_names(submission.ungraded)})" for name, submission in summary.learners if submission.ungraded
+    ]
     return (
-        f"Not graded in whole, which is the grader's failure and no learner's: {join_names(who, 20)}. "
+        f"Not graded in whole, which is the grader's failure and no learner's: {join_names(names, 20)}. "
         "Without a score they have no number for a grade book; grade them again."
     )
 
@@ -186,14 +191,14 @@ def likeliest(verdict: Verdict) -> list[tuple[str, str]]:
     return [(id, sentence) for id in ids]
 
 
-def explain(course: Course, met: FrequentMistake) -> MistakeText:
+def explain(course: Course, mistake: FrequentMistake) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
     try:
-        return references.explain(course, met.id)
+        return references.explain(course, mistake.id)
     except KeyError:
-        return MistakeText(met.id, met.sentence, "")
+        return MistakeText(mistake.id, mistake.sentence, "")
 
 
-def share(one: SubmissionReport) -> float:
+def share(submission: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
-    return (one.score or 0) / one.max_score if one.max_score else 0.0
+    return (submission.score or 0) / submission.max_score if submission.max_score else 0.0

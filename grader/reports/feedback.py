@@ -13,12 +13,12 @@ from grader.reports.html import Draw, feedback, render
 from grader.reports.report import Report, SubmissionReport
 
 
-def page(one: SubmissionReport, label: str, course: str, report: Report | None = None) -> str:
+def page(submission: SubmissionReport, label: str, course: str, report: Report | None = None) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
-    return render("card.html", title=f"{label} — {course}", section=section(one, label), report=report) + "\n"
+    return render("card.html", title=f"{label} — {course}", section=section(submission, label), report=report) + "\n"
 
 
-def section(one: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -> str:
+def section(submission: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -> str:
     """The result: score, what to fix in the notebook itself, and each lesson with its code.
 
     place: on a page of several, as learner.html has it: the `level` of the heading, an `id`, the `person` that is named beside the label,
@@ -26,19 +26,19 @@ def section(one: SubmissionReport, label: str, draw: Draw = svg, **place: Any) -
     """
     place = {"level": 1, "id": "", "person": "", "folded": False, "code_at": ""} | place
     lessons = []
-    for lesson in one.lessons:
+    for lesson in submission.lessons:
         short: dict[str, list[str]] = {}
         # With feedback: what was attempted and did not pass, or is missing for a reason.
         full: list[tuple[str, str]] = []
-        worth = {
-            each.exercise: f"{text.score_text(lesson.points_of(each))} of {text.score_text(lesson.points[each.exercise])}"
-            for each in lesson.verdicts
+        points = {
+            verdict.exercise: f"{text.score_text(lesson.points_of(verdict))} of {text.score_text(lesson.points[verdict.exercise])}"
+            for verdict in lesson.verdicts
         }
         for verdict in lesson.verdicts:
             if verdict.status in ("passed", "not_started"):
                 short.setdefault(verdict.status, []).append(verdict.exercise)
             else:
-                full.append((verdict.exercise, feedback(verdict, (), draw, worth[verdict.exercise])))
-        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
-        lessons.append((lesson, short, marked, full, worth))
-    return render("learner.html", one=one, label=label, lessons=lessons, **place)
+                full.append((verdict.exercise, feedback(verdict, (), draw, points[verdict.exercise])))
+        reasons = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
+        lessons.append((lesson, short, reasons, full, points))
+    return render("learner.html", submission=submission, label=label, lessons=lessons, **place)

@@ -24,27 +24,29 @@ class Gradebook:
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
     assignment: its name there; by default the course's. roster: who is on the roster; None: every learner is taken.
-    handed_in: of each learner of the report, the paths in the platform's download. named: whether the learners have the names that grade
-    books know; else no table of theirs is written.
+    handed_in: of each learner of the report, the paths in the platform's download. anonymous: whether the learners have other names than
+    grade books know; then no table of theirs is written.
     """
 
     max_points: float | None = None
     assignment: str = ""
     roster: Roster | None = None
     handed_in: Sequence[tuple[str, ...]] = ()
-    named: bool = True
+    anonymous: bool = False
 
     def entries(self, summary: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
-        for label, one in summary.learners:
+        for label, submission in summary.learners:
             person = self.roster.person("key", label) if self.roster else None
-            if not one.ungraded and (person or not self.roster):
-                points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)
-                yield Entry(label, one, person, points)
+            if not submission.ungraded and (person or not self.roster):
+                points = submission.score or 0
+                if self.max_points is not None:
+                    points = hundredths(share(submission) * self.max_points)
+                yield Entry(label, submission, person, points)
 
     def possible(self, summary: ClassSummary) -> float:
         """The points of full marks."""
-        most = max((one.max_score for one in summary.report.submissions), default=0)
+        most = max((submission.max_score for submission in summary.report.submissions), default=0)
         return most if self.max_points is None else plain(self.max_points)
 
     def title(self, summary: ClassSummary) -> sheet.Verbatim:
@@ -54,16 +56,16 @@ class Gradebook:
         """Sentences on who is in the folder or on the roster alone."""
         if self.roster is None:
             return ()
-        here = {label: person.key for label in summary.labels if (person := self.roster.person("key", label))}
+        keys = {label: person.key for label in summary.labels if (person := self.roster.person("key", label))}
         groups = {
-            "In the folder but not on the roster": [label for label in summary.labels if label not in here],
+            "In the folder but not on the roster": [label for label in summary.labels if label not in keys],
             "On the roster but not in the folder": [
-                one.key for one in self.roster.people if one.key not in here.values()
+                person.key for person in self.roster.people if person.key not in keys.values()
             ],
         }
         return tuple(
-            f"{where}, so without a row in the grade book: {join_names(names, 20)}."
-            for where, names in groups.items()
+            f"{place}, so without a row in the grade book: {join_names(names, 20)}."
+            for place, names in groups.items()
             if names
         )
 
@@ -73,7 +75,7 @@ class Entry:
     """A row of a grade book. label: of the reports; person: of the roster; points: as the book should have them."""
 
     label: str
-    one: SubmissionReport
+    submission: SubmissionReport
     person: Person | None
     points: float
 

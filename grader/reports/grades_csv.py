@@ -23,12 +23,12 @@ def render(report: Report, roster: Roster | None = None) -> str:
     rows: list[list[sheet.Cell]] = [
         ["learner", *name, *summary.lessons, *points, *exercises, "late", "by_hand", "message"]
     ]
-    for (label, one), person, mine in zip(summary.learners, summary.people, summary.verdicts, strict=True):
-        scores = {lesson.name: lesson.score for lesson in one.lessons}
-        verdicts = [mine.get(column) for column in summary.columns]
-        ours = f"No score: {join_names(one.ungraded)} could not be graded." if one.ungraded else ""
+    for (label, submission), person, verdicts in zip(summary.learners, summary.people, summary.verdicts, strict=True):
+        scores = {lesson.name: lesson.score for lesson in submission.lessons}
+        sentence = f"No score: {join_names(submission.ungraded)} could not be graded." if submission.ungraded else ""
         row: list[sheet.Cell] = [label, *[person] * len(name), *(scores.get(name) for name in summary.lessons)]
-        row += [one.score, one.max_score, one.unpenalized_score, one.penalty]
-        row += [None if verdict is None else verdict.status for verdict in verdicts]
-        rows.append([*row, "late" if one.late else "", " ".join(text.hand_marks(one)), f"{ours} {one.message}".strip()])
+        row += [submission.score, submission.max_score, submission.unpenalized_score, submission.penalty]
+        row += [verdicts[column].status if column in verdicts else None for column in summary.columns]
+        row += ["late" if submission.late else "", " ".join(text.hand_marks(submission))]
+        rows.append([*row, f"{sentence} {submission.message}".strip()])
     return sheet.write(rows)

@@ -27,14 +27,15 @@ def render(report: Report, max_points: float | None = None, visibility: str = "v
     max_points: what full marks give in Gradescope; score and tests are scaled in proportion, rounded to 4 decimals.
     visibility: when learners see it, as Gradescope names it: 'visible', 'hidden', 'after_due_date', 'after_published'.
     """
-    if any(one.ungraded for one in report.submissions):
-        return ""
     submissions = report.submissions
-    score, most = sum(one.score or 0 for one in submissions), sum(one.max_score for one in submissions)
+    if any(submission.ungraded for submission in submissions):
+        return ""
+    score = sum(submission.score or 0 for submission in submissions)
+    most = sum(submission.max_score for submission in submissions)
     factor = 1.0 if max_points is None or not most else max_points / most
-    lessons = [lesson for one in submissions for lesson in one.lessons]
+    lessons = [lesson for submission in submissions for lesson in submission.lessons]
     lines = [f"{score} of {most} points."]
-    lines += [text.clean(one.message) for one in submissions if one.message]
+    lines += [text.clean(submission.message) for submission in submissions if submission.message]
     lines += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
     lines.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
     pairs = [(lesson, verdict) for lesson in lessons for verdict in lesson.verdicts]

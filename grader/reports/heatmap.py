@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from grader.judging.verdict import Table
-from grader.reports.tables import number, part_of, title_of, written
+from grader.reports.tables import format_cells, number, part_of, title_of
 from grader.reports.text import clean
 from grader.util.colors import RAMPS, luminance
 
@@ -35,23 +35,23 @@ class Scale:
         """Red, green and blue of a finite number, each 0 to 255."""
         ramp = _ramp(self.kind)
         place = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) * (len(ramp) - 1)
-        at = min(int(place), len(ramp) - 2)
-        return tuple(round(a + (b - a) * (place - at)) for a, b in zip(ramp[at], ramp[at + 1], strict=True))  # type: ignore[return-value]
+        index = min(int(place), len(ramp) - 2)
+        return tuple(round(a + (b - a) * (place - index)) for a, b in zip(ramp[index], ramp[index + 1], strict=True))  # type: ignore[return-value]
 
 
-def shared_scale(shown: Sequence[Table]) -> Scale:
+def shared_scale(tables: Sequence[Table]) -> Scale:
     """One scale for the tables that are compared: 0 to 1, 0 to the largest, or diverging around 0."""
-    numbers = np.concatenate([np.zeros(0), *(table.cells.astype(np.float64).ravel() for table in shown)])
+    numbers = np.concatenate([np.zeros(0), *(table.cells.astype(np.float64).ravel() for table in tables)])
     finite = numbers[np.isfinite(numbers)]
     reach = min(float(np.abs(finite).max(initial=0.0)), 1e300) or 1.0
-    if (finite < 0).any() or any(table.role == "difference" for table in shown):
+    if (finite < 0).any() or any(table.role == "difference" for table in tables):
         return Scale("diverging", -reach, reach)
     return Scale("weights", 0.0, 1.0) if reach <= 1 else Scale("values", 0.0, reach)
 
 
 def svg(table: Table, scale: Scale | None) -> str:
     """The table, which has entries, as an SVG element with a spoken description; without a scale its cells stay uncolored."""
-    rows = written(table)
+    rows = format_cells(table)
     wide = max(34.0, CHARACTER * max(len(text) for row in rows for text in row) + 14)
     height, width = table.cells.shape
     top, left = (MARGIN if width > 1 else 4), (MARGIN + 2 if height > 1 else 2)
@@ -90,7 +90,7 @@ def image(table: Table, scale: Scale | None) -> str:
 def spoken(table: Table) -> str:
     """The table in words, row by row, for screen readers."""
     part = f", {part_of(table)}" if part_of(table) else ""
-    rows = written(table)
+    rows = format_cells(table)
     several, mark = len(rows) > 1, ""
     parts = [
         f"row {number}: {', '.join(row)}" if several else ", ".join(row)

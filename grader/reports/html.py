@@ -69,19 +69,19 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    def cleaned(value: Any) -> Any:
+    def finalize(value: Any) -> Any:
         return value if isinstance(value, Markup) else text.clean(value)
 
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
-        finalize=cleaned,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     for filter in (prose, code, paragraphs):
-        environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
+        environment.filters[filter.__name__] = lambda *arguments, filter=filter: Markup(filter(*arguments))
     environment.filters |= {"score_text": text.score_text, "points": text.points}
     environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
     environment.globals |= {"words": STATUS_WORDS, "looks": STATUS_STYLES, "style": Markup(STYLE)}
@@ -112,7 +112,7 @@ def feedback(verdict: Verdict, notes: Sequence[str] = (), draw: Draw = svg, poin
         points=points,
         notes=notes,
         line_label=wording.line_label(verdict.line) if verdict.line else "",
-        pictured=pictures(verdict.tables, draw),
+        pictures=pictures(verdict.tables, draw),
         mistakes=tuple(zip(verdict.mistakes, verdict.sentences, strict=False)),
         precision="" if verdict.max_difference is None else text.difference(verdict.max_difference),
     )
@@ -129,12 +129,12 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
     gap = [table for table in tables if table.role == "difference"]
     scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
 
-    def figures(those: Sequence[Table], key: str = "") -> str:
+    def figures(group: Sequence[Table], key: str = "") -> str:
         images = [
             (table, title_of(table), part_of(table), draw(table, scales[table.role]) if table.cells.size else "")
-            for table in those
+            for table in group
         ]
-        return render("tables.html", drawn=images, key=key) if images else ""
+        return render("tables.html", images=images, key=key) if images else ""
 
     inputs = [table for table in tables if table.role == "input"]
     compared = [table for table in tables if table.role != "input"]
@@ -148,10 +148,10 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> dict[str, Any]:
     }
 
 
-def _key(shown: Sequence[Table], pair: Sequence[Table]) -> str:
+def _key(tables: Sequence[Table], pair: Sequence[Table]) -> str:
     """What outlines and colors mean, in words."""
     parts = []
-    if any(table.mark for table in shown) and max(table.cells.size for table in shown) > 1:
+    if any(table.mark for table in tables) and max(table.cells.size for table in tables) > 1:
         parts.append("Outlined: the largest difference shown")
     if pair:
         names = "both runs" if pair[0].role == "run" else "expected and got"
@@ -160,7 +160,7 @@ def _key(shown: Sequence[Table], pair: Sequence[Table]) -> str:
 
 
 def explanation(mistake: MistakeText) -> str:
-    return STYLE + render("explanation.html", told=mistake)
+    return STYLE + render("explanation.html", mistake=mistake)
 
 
 def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: str = "") -> str:
@@ -182,5 +182,5 @@ class Pictures:
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""
         groups = "".join(f'<g id="{name}">{inner}</g>' for inner, name in self._inner.items())
-        hidden = 'width="0" height="0" aria-hidden="true" style="position: absolute"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {hidden}><defs>{groups}</defs></svg>' if groups else ""
+        attributes = 'width="0" height="0" aria-hidden="true" style="position: absolute"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}><defs>{groups}</defs></svg>' if groups else ""

@@ -39,36 +39,36 @@ def items(summary: ClassSummary) -> list[Item]:
     rows = []
     for column in summary.columns:
         submissions, pairs = summary.report.submissions, summary.verdicts_on(column)
-        verdicts = [verdict for who, verdict in pairs if _lesson(submissions[who], column) is not None]
-        met: Counter[str] = Counter(verdict.status for verdict in verdicts)
+        verdicts = [verdict for learner, verdict in pairs if _lesson(submissions[learner], column) is not None]
+        tally: Counter[str] = Counter(verdict.status for verdict in verdicts)
         mistakes = Counter(id for verdict in verdicts for id, _ in likeliest(verdict))
         item = Item(
             column,
-            met["passed"],
-            sum(met[status] for status in ATTEMPTED),
-            met.total() - met["could_not_grade"],
+            tally["passed"],
+            sum(tally[status] for status in ATTEMPTED),
+            tally.total() - tally["could_not_grade"],
             discrimination(summary, column),
-            ", ".join(f"{count} {STATUS_WORDS[status]}" for status, count in met.most_common() if status != "passed"),
+            ", ".join(f"{count} {STATUS_WORDS[status]}" for status, count in tally.most_common() if status != "passed"),
             ", ".join(f"{id} ({count})" for id, count in mistakes.most_common(2)),
         )
         rows.append(item)
-    return sorted(rows, key=lambda one: one.passed / max(one.graded, 1))
+    return sorted(rows, key=lambda item: item.passed / max(item.graded, 1))
 
 
 def discrimination(summary: ClassSummary, column: Column) -> float | None:
     """Of learners who have a score; None for fewer than FEWEST, and where all did alike here or on everything else."""
     solved, elsewhere = [], []
-    for who, verdict in summary.verdicts_on(column):
-        one = summary.report.submissions[who]
-        lesson = _lesson(one, column)
-        if lesson is None or one.ungraded:
+    for learner, verdict in summary.verdicts_on(column):
+        submission = summary.report.submissions[learner]
+        report = _lesson(submission, column)
+        if report is None or submission.ungraded:
             continue
-        there = [each for each in one.lessons if was_handed_in(each)]
-        others = sum(each.max_score for each in there) - lesson.points[column.exercise]
+        lessons = [lesson for lesson in submission.lessons if was_handed_in(lesson)]
+        others = sum(lesson.max_score for lesson in lessons) - report.points[column.exercise]
         if others <= 0:
             continue
         solved.append(float(verdict.passed))
-        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.points_of(verdict) or 0)) / others)
+        elsewhere.append((sum(lesson.score or 0 for lesson in lessons) - (report.points_of(verdict) or 0)) / others)
     if len(solved) < FEWEST:
         return None
     try:
@@ -82,14 +82,15 @@ def was_handed_in(lesson: LessonReport) -> bool:
     return any(verdict.status != "missing" for verdict in lesson.verdicts)
 
 
-def _lesson(one: SubmissionReport, column: Column) -> LessonReport | None:
+def _lesson(submission: SubmissionReport, column: Column) -> LessonReport | None:
     """A learner's lesson that an exercise is of, None where they did not hand it in."""
-    return next((lesson for lesson in one.lessons if lesson.name == column.lesson and was_handed_in(lesson)), None)
+    return next((lesson for lesson in filter(was_handed_in, submission.lessons) if lesson.name == column.lesson), None)
 
 
 def remark(summary: ClassSummary) -> str:
     """How to read the discrimination, or why it isn't shown."""
-    count = sum(not one.ungraded and any(map(was_handed_in, one.lessons)) for one in summary.report.submissions)
+    graded = (submission for submission in summary.report.submissions if not submission.ungraded)
+    count = sum(any(map(was_handed_in, submission.lessons)) for submission in graded)
     if count < FEWEST:
         return (
             f"How well an exercise tells learners apart (its discrimination) is not shown for {count} with a score: "

@@ -16,16 +16,16 @@ ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not r
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
 
 
-def render(report: Report, whose: str = "") -> str:
-    """The report as one XML document. whose: the learner of the only submission, where files of a class are read together."""
+def render(report: Report, learner: str = "") -> str:
+    """The report as one XML document. learner: that of the only submission, where files of a class are read together."""
     top = ElementTree.Element("testsuites", name=_valid(report.course))
     several = len(report.submissions) > 1
-    for label, one in ClassSummary(report).learners:
-        prefix = f"{whose or label}." if several or whose else ""
-        for lesson in one.lessons:
+    for label, submission in ClassSummary(report).learners:
+        prefix = f"{learner or label}." if several or learner else ""
+        for lesson in submission.lessons:
             _lesson(top, lesson, prefix)
-        if one.message or not one.lessons:
-            _message(top, one, f"{prefix}submission")
+        if submission.message or not submission.lessons:
+            _message(top, submission, f"{prefix}submission")
     for key in ("tests", "failures", "errors"):
         top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))
     ElementTree.indent(top)
@@ -34,14 +34,14 @@ def render(report: Report, whose: str = "") -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}\n'
 
 
-def _message(top: ElementTree.Element, one: SubmissionReport, name: str) -> None:
-    unread = not one.lessons or any(verdict.status == "missing" for verdict in one.verdicts)
+def _message(top: ElementTree.Element, submission: SubmissionReport, name: str) -> None:
+    unread = not submission.lessons or any(verdict.status == "missing" for verdict in submission.verdicts)
     suite = _add(top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0")
     case = _add(suite, "testcase", classname=name, name="can be read", time="0")
     if unread:
-        _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
+        _problem(case, "error", "could_not_read", submission.message or "No notebook was found.", "")
     else:
-        _add(case, "system-out").text = _valid(one.message)
+        _add(case, "system-out").text = _valid(submission.message)
 
 
 def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None:

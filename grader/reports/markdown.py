@@ -28,14 +28,14 @@ def render(course: Course, report: Report) -> str:
     summary = ClassSummary(report)
     several = len(report.submissions) > 1
     parts = [*_class(course, summary)] if several else [escape(note) for note in report.notes]
-    left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
-    for number, (label, one) in enumerate(summary.learners):
-        part = _submission(one, label)
-        left -= len(part.encode()) + 2
-        if left < 0:  # of one alone the tables, which say what became of each exercise
-            parts += [_submission(one, label, detailed=False)] * (not several)
-            what = pluralize(len(report.submissions) - number, "submission") if several else "the exercises"
-            parts.append(f"Of {what} the details did not fit here.")
+    budget = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
+    for number, (label, submission) in enumerate(summary.learners):
+        part = _submission(submission, label)
+        budget -= len(part.encode()) + 2
+        if budget < 0:  # of one alone the tables, which say what became of each exercise
+            parts += [_submission(submission, label, detailed=False)] * (not several)
+            subject = pluralize(len(report.submissions) - number, "submission") if several else "the exercises"
+            parts.append(f"Of {subject} the details did not fit here.")
             break
         parts.append(part)
     return "\n\n".join([*parts, text.conditions(report)]) + "\n"
@@ -44,10 +44,16 @@ def render(course: Course, report: Report) -> str:
 def _class(course: Course, summary: ClassSummary) -> Iterator[str]:
     """What a reader needs first, everybody's points, and the mistakes that several made."""
     yield from (escape(remark) for remark in remarks(summary))
-    rows = [f"| {escape(label)} | {text.score_text(one.score)}/{one.max_score} |" for label, one in summary.learners]
+    rows = [
+        f"| {escape(label)} | {text.score_text(submission.score)}/{submission.max_score} |"
+        for label, submission in summary.learners
+    ]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
-    met = [one for one in summary.mistakes if len(one.learners) > 1]
-    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(course, one).sentence)} |" for one in met]
+    mistakes = [mistake for mistake in summary.mistakes if len(mistake.learners) > 1]
+    rows = [
+        f"| {escape(mistake.id)} | {len(mistake.learners)} | {escape(explain(course, mistake).sentence)} |"
+        for mistake in mistakes
+    ]
     if rows:
         yield "\n".join(["| mistake | made by | what |", "|---|---:|---|", *rows])
 
@@ -60,9 +66,9 @@ def escape(string: str) -> str:
     return _LINKS.sub(r"\1&#8203;", plain)
 
 
-def _submission(one: SubmissionReport, label: str, detailed: bool = True) -> str:
-    lessons = (_lesson(lesson, detailed) for lesson in one.lessons)
-    parts = [f"## {escape(label)} — {escape(text.points(one))}", escape(one.message), *lessons]
+def _submission(submission: SubmissionReport, label: str, detailed: bool = True) -> str:
+    lessons = (_lesson(lesson, detailed) for lesson in submission.lessons)
+    parts = [f"## {escape(label)} — {escape(text.points(submission))}", escape(submission.message), *lessons]
     return "\n\n".join(filter(None, parts))
 
 

@@ -31,15 +31,15 @@ def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     """The CSV: the heading and a row a learner who has a score."""
     summary = ClassSummary(report)
     entries = list(gradebook.entries(summary))
-    who = _who(entries)
+    columns = _identities(entries)
     rows = [
-        [*cells, entry.points, feedback(entry.one)]
-        for entry, cells in zip(entries, zip(*who.values(), strict=True), strict=True)
+        [*cells, entry.points, feedback(entry.submission)]
+        for entry, cells in zip(entries, zip(*columns.values(), strict=True), strict=True)
     ]
-    return sheet.write([[*who, gradebook.title(summary), "Feedback"], *rows])
+    return sheet.write([[*columns, gradebook.title(summary), "Feedback"], *rows])
 
 
-def _who(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
+def _identities(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
     """The columns of which no cell is empty; without a roster the folders' names as the one that they look like."""
     columns = {title: [entry.cell(field) for entry in entries] for title, field in MOODLE.gradebook.items()}
     filled = {title: cells for title, cells in columns.items() if entries and all(cells)}
@@ -55,11 +55,11 @@ def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     return f"moodle.csv has a grade of {most}, and Moodle ends an import at one above {LARGEST}; --max-points {LARGEST} scales them."
 
 
-def feedback(one: SubmissionReport) -> str:
+def feedback(submission: SubmissionReport) -> str:
     """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
-    marked = [text.mark_reason(lesson, verdict) for lesson in one.lessons for verdict in lesson.verdicts]
-    parts = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
-    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in parts), 2_000), quote=False)
+    reasons = [text.mark_reason(lesson, verdict) for lesson in submission.lessons for verdict in lesson.verdicts]
+    parts = [text.points(submission), *map(_lesson, submission.lessons), *reasons, text.one_line(submission.message)]
+    return html.escape(text.one_line(". ".join(part.removesuffix(".") for part in parts if part), 2_000), quote=False)
 
 
 def _lesson(lesson: LessonReport) -> str:

@@ -52,16 +52,16 @@ class LessonReport:
     @property
     def ungraded(self) -> tuple[str, ...]:
         """The exercises that have no points, since they could not be graded."""
-        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade" and self.points_of(v) is None)
+        return tuple(verdict.exercise for verdict in self.verdicts if self.points_of(verdict) is None)
 
     @cached_property  # a class's page asks for it once for each exercise of the course
     def score(self) -> float | None:
-        return None if self.ungraded else hundredths(sum(self.points_of(v) or 0 for v in self.verdicts))
+        return None if self.ungraded else hundredths(sum(self.points_of(verdict) or 0 for verdict in self.verdicts))
 
     def points_of(self, verdict: Verdict) -> float | None:
         """The points of one of its verdicts; None where it could not be graded, and nobody marked it by hand."""
-        given = self.hand_marks.get(verdict.exercise)
-        return self.automatic_points(verdict) if given is None or given.points is None else hundredths(given.points)
+        mark = self.hand_marks.get(verdict.exercise)
+        return self.automatic_points(verdict) if mark is None or mark.points is None else hundredths(mark.points)
 
     def automatic_points(self, verdict: Verdict) -> float | None:
         """The points without marks by hand."""

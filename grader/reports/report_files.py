@@ -28,7 +28,7 @@ from grader.reports.report import Report
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 
-NAMED = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade book reads learners' names in
+GRADEBOOK_FILES = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade book reads learners' names in
 
 
 def write_all(
@@ -46,7 +46,7 @@ def write_all(
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
     """
     folder = Path(folder)
-    written = []
+    paths = []
     warn = cache(before_change or (lambda: None))
     for name, content in files(course, report, gradebook):
         try:
@@ -59,12 +59,12 @@ def write_all(
                 f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
                 "fix that, and run the same command with --resume."
             ) from None
-        written.append(folder / name)
-    for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *NAMED):
-        for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
+        paths.append(folder / name)
+    for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *GRADEBOOK_FILES):
+        for stale in set(folder.glob(kind)) - set(paths):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)
-    return written
+    return paths
 
 
 def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) -> Iterator[tuple[str, str | bytes]]:
@@ -78,16 +78,16 @@ def files(course: Course, report: Report, gradebook: Gradebook = Gradebook()) ->
     yield "similarity.html", similarity.render(course, summary)
     yield "grades.csv", grades_csv.render(report, gradebook.roster)
     yield "attention.csv", attention.render(course, report)
-    if gradebook.named:
+    if not gradebook.anonymous:
         if table := canvas.render(report, gradebook):
             yield "canvas.csv", table
         yield "moodle.csv", moodle.render(report, gradebook)
         yield from returns.files(course, summary, gradebook)
     yield "report.json", report_json.render(report)
     yield "summary.md", markdown.render(course, report)
-    for stem, (label, one) in zip(summary.stems, summary.learners, strict=True):
-        alone = replace(report, submissions=(one,))
-        yield f"feedback/{stem}.html", feedback.page(one, label, report.course)
-        yield f"junit/{stem}.xml", junit.render(alone, label)
-        if results := gradescope.render(alone, gradebook.max_points):
+    for stem, (label, submission) in zip(summary.stems, summary.learners, strict=True):
+        learner_report = replace(report, submissions=(submission,))
+        yield f"feedback/{stem}.html", feedback.page(submission, label, report.course)
+        yield f"junit/{stem}.xml", junit.render(learner_report, label)
+        if results := gradescope.render(learner_report, gradebook.max_points):
             yield f"gradescope/{stem}.json", results

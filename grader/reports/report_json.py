@@ -24,7 +24,7 @@ def render(report: Report) -> str:
         "seed": report.seed,
         "isolation": report.isolation,
         "notes": [text.clean(note) for note in report.notes],
-        "submissions": [_submission(one) for one in report.submissions],
+        "submissions": [_submission(submission) for submission in report.submissions],
     }
     return document(content, indent=2)
 
@@ -35,17 +35,17 @@ def document(data: Mapping[str, Any], indent: int) -> str:
     return text.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
 
 
-def _submission(one: SubmissionReport) -> dict[str, Any]:
+def _submission(submission: SubmissionReport) -> dict[str, Any]:
     """One learner's result. message: what to fix where a notebook could not be read, else ''."""
     return {
-        "name": text.clean(one.name),
-        "path": text.clean(one.path),
-        "score": one.score,
-        "max_score": one.max_score,
-        "penalty": one.penalty,
-        "late": text.clean(one.late),
-        "message": text.clean(one.message),
-        "lessons": [_lesson(lesson) for lesson in one.lessons],
+        "name": text.clean(submission.name),
+        "path": text.clean(submission.path),
+        "score": submission.score,
+        "max_score": submission.max_score,
+        "penalty": submission.penalty,
+        "late": text.clean(submission.late),
+        "message": text.clean(submission.message),
+        "lessons": [_lesson(lesson) for lesson in submission.lessons],
     }
 
 

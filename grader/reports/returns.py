@@ -34,12 +34,12 @@ GRADED = "last modified (grade)"
 def files(course: Course, summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name and content; only those for which the platform has told who is who."""
     comments, pages = {}, {}
-    for (label, one), handed_in in zip(summary.learners, gradebook.handed_in, strict=False):
-        alone = replace(summary.report, submissions=(one,), notes=())
+    for (label, submission), handed_in in zip(summary.learners, gradebook.handed_in, strict=False):
+        learner_report = replace(summary.report, submissions=(submission,), notes=())
         if name := _canvas_name(handed_in):
-            comments[name] = _notebook(markdown.render(course, alone))
+            comments[name] = _notebook(markdown.render(course, learner_report))
         if folder := _moodle_folder(label, handed_in, gradebook):
-            pages[f"{folder}/feedback.html"] = feedback.page(one, label, summary.report.course)
+            pages[f"{folder}/feedback.html"] = feedback.page(submission, label, summary.report.course)
     if comments:
         yield "canvas/comments.zip", _zip(comments)
     if pages:
@@ -87,7 +87,9 @@ def _worksheet(summary: ClassSummary, gradebook: Gradebook, heading: list[str]) 
     rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.roster.heading]]
     for person in gradebook.roster.people:
         entry = graded.get(person.key)
-        new: dict[str, sheet.Cell] = {"grade": entry.points, FEEDBACK: moodle.feedback(entry.one)} if entry else {}
+        new: dict[str, sheet.Cell] = (
+            {"grade": entry.points, FEEDBACK: moodle.feedback(entry.submission)} if entry else {}
+        )
         cells = zip(heading, person.cells, strict=False)
         rows.append([new.get(title, cell if "name" in title else sheet.Verbatim(cell)) for title, cell in cells])
     return sheet.write(rows)
@@ -97,11 +99,11 @@ def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle's worksheet is out of other points, for which grades are none; '' where it is not."""
     roster = gradebook.roster
     cells = dict(zip(titles(roster.heading), roster.people[0].cells, strict=False)) if roster else {}
-    theirs = cells.get("maximum grade", "").replace(",", ".")
+    maximum = cells.get("maximum grade", "").replace(",", ".")
     most = gradebook.possible(summary)
-    if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
+    if not re.fullmatch(r"\d+(\.\d+)?", maximum) or float(maximum) == most:
         return ""
-    points = plain(float(theirs))
+    points = plain(float(maximum))
     return (
         f"moodle/worksheet.csv is not written: Moodle's worksheet is out of {points} points, and these grades are out of {most}; "
         f"--max-points {points} scales them."

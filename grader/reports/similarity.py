@@ -55,29 +55,29 @@ def normalize(code: str) -> tuple[str, ...]:
 def find_matches(course: Course, summary: ClassSummary) -> list[tuple[list[int], list[str]]]:
     """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
     shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
-    attempts = [_attempts(one) for one in summary.report.submissions]
+    attempts = [_attempts(submission) for submission in summary.report.submissions]
     for column in summary.columns:
         groups: dict[tuple[str, ...], list[int]] = {}
         answers = enumerate(code.get(column.exercise, "") for code in attempts)
-        for who, code in ((-1, _solution(course, column.exercise)), *answers):
+        for learner, code in ((-1, _solution(course, column.exercise)), *answers):
             if tokens := normalize(code):
-                groups.setdefault(tokens, []).append(who)
+                groups.setdefault(tokens, []).append(learner)
         most = max(FEW, len(summary.labels) // 3)
         for tokens, group in groups.items():
-            if sum(who >= 0 for who in group) <= most:
+            if sum(learner >= 0 for learner in group) <= most:
                 for pair in combinations(group, 2):
                     shared.setdefault(pair, []).append((column.exercise, tokens))
     learners: dict[tuple[tuple[str, tuple[str, ...]], ...], set[int]] = {}
-    for pair, same in shared.items():
-        learners.setdefault(tuple(same), set()).update(pair)
-    rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in learners.items()]
+    for pair, matches in shared.items():
+        learners.setdefault(tuple(matches), set()).update(pair)
+    rows = [(sorted(group), [exercise for exercise, _ in matches]) for matches, group in learners.items()]
     return sorted(rows, key=lambda row: (-len(row[1]), row[0]))
 
 
-def _attempts(one: SubmissionReport) -> dict[str, str]:
+def _attempts(submission: SubmissionReport) -> dict[str, str]:
     """A learner's cells by exercise, but for those that are as the lesson has them: they are alike by themselves."""
-    begun = {verdict.exercise for verdict in one.verdicts if verdict.status not in ("not_started", "missing")}
-    return {name: code for lesson in one.lessons for name, code in lesson.code.items() if name in begun}
+    begun = {verdict.exercise for verdict in submission.verdicts if verdict.status not in ("not_started", "missing")}
+    return {name: code for lesson in submission.lessons for name, code in lesson.code.items() if name in begun}
 
 
 @cache
@@ -85,15 +85,15 @@ def _solution(course: Course, exercise: str) -> str:
     return references.solution_text(course, exercise) if exercise in course.exercise_names() else ""
 
 
-def solution_remark(course: Course, one: SubmissionReport) -> str:
+def solution_remark(course: Course, submission: SubmissionReport) -> str:
     """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
-    code = _attempts(one)
+    code = _attempts(submission)
     longer = [name for name in code if normalize(_solution(course, name))]
-    same = sum(normalize(code[name]) == normalize(_solution(course, name)) for name in longer)
-    return REMARK if same >= max(FEW, SHARE * len(longer)) else ""
+    count = sum(normalize(code[name]) == normalize(_solution(course, name)) for name in longer)
+    return REMARK if count >= max(FEW, SHARE * len(longer)) else ""
 
 
 def render(course: Course, summary: ClassSummary) -> str:
     rows = find_matches(course, summary)
-    shown = {"title": "Code that is alike", "rows": rows[:MOST], "more": len(rows[MOST:])}
-    return rendered("similarity.html", summary=summary, **shown) + "\n"
+    context = {"title": "Code that is alike", "rows": rows[:MOST], "more": len(rows[MOST:])}
+    return rendered("similarity.html", summary=summary, **context) + "\n"

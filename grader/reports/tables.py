@@ -17,7 +17,7 @@ from grader.judging.verdict import Table
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
-def written(table: Table) -> list[list[str]]:
+def format_cells(table: Table) -> list[list[str]]:
     """The cells as text."""
     noise = max(NOISE * table.largest, HAIR) if table.role == "difference" else 0.0
     return [[number(value, noise) for value in row] for row in table.cells]
@@ -38,9 +38,9 @@ def part_of(table: Table) -> str:
         return ""
     parts = [f"slice [{', '.join(map(str, table.index))}]"] if table.index else []
     for axis, word in enumerate(("rows", "columns")):
-        start, shown, total = table.first[axis], table.cells.shape[axis], table.total[axis]
-        if shown < total:
-            parts.append(f"{word} {start} to {start + shown - 1} of {total}")
+        start, size, total = table.first[axis], table.cells.shape[axis], table.total[axis]
+        if size < total:
+            parts.append(f"{word} {start} to {start + size - 1} of {total}")
     return ", ".join(parts)
 
 
@@ -54,18 +54,18 @@ def by_content(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is made of a verdict's tables, made once for all that hold the same: in a class they come back with many learners."""
     results: dict[tuple, Any] = {}
 
-    def of(tables: Sequence[Table], *how: Any) -> Any:
-        key = how
-        for one in tables:
-            key += (one.name, one.role, one.dtype, one.shape, one.index, one.first, one.mark, one.largest)
-            key += (one.cells.dtype.str, one.cells.shape, one.cells.tobytes())
+    def cached(tables: Sequence[Table], *arguments: Any) -> Any:
+        key = arguments
+        for table in tables:
+            key += (table.name, table.role, table.dtype, table.shape, table.index, table.first, table.mark)
+            key += (table.largest, table.cells.dtype.str, table.cells.shape, table.cells.tobytes())
         if key not in results:
             if len(results) >= 1_000:
                 results.clear()
-            results[key] = function(tables, *how)
+            results[key] = function(tables, *arguments)
         return results[key]
 
-    return of
+    return cached
 
 
 def number(value: object, noise: float = 0.0) -> str:

@@ -29,7 +29,7 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
 def _coloured(verdict: Verdict, result: str, summary: str) -> str:
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
     line = textwrap.fill(result + summary, width, subsequent_indent=" " * 8, break_on_hyphens=False)
-    marked = f"{STATUS_STYLES[verdict.status][0]}{result[1:]}"
+    replacement = f"{STATUS_STYLES[verdict.status][0]}{result[1:]}"
     if not os.environ.get("NO_COLOR"):
-        marked = f"\x1b[{STYLES[verdict.status]}m{marked}\x1b[0m"
-    return line.replace(result, marked, 1)
+        replacement = f"\x1b[{STYLES[verdict.status]}m{replacement}\x1b[0m"
+    return line.replace(result, replacement, 1)

@@ -11,7 +11,7 @@ from grader.course.spec import MistakeText
 from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports.report import LessonReport, Report, SubmissionReport
-from grader.reports.tables import by_content, caption, written
+from grader.reports.tables import by_content, caption, format_cells
 from grader.util.names import IGNORED
 from grader.util.words import join_names
 
@@ -85,15 +85,12 @@ def _render_verdict(verdict: Verdict) -> str:
     blocks.append(_section(heading, [*filter(None, [verdict.slip]), *causes]))
     blocks.append(_section("Experiment", [*filter(None, [verdict.experiment])]))
     blocks += _tables(verdict.tables)
-    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in verdict.warned]))
+    blocks.append(_section("Warnings that your code raised", [f"- {sentence}" for sentence in verdict.warned]))
     printed = clean(verdict.printed, MAX_PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
-    blocks.append(
-        _section(
-            "Verified" if verdict.passed else "What holds on ordinary inputs", [f"- {one}" for one in verdict.verified]
-        )
-    )
+    heading = "Verified" if verdict.passed else "What holds on ordinary inputs"
+    blocks.append(_section(heading, [f"- {sentence}" for sentence in verdict.verified]))
     if verdict.verified and verdict.max_difference is not None:
         blocks.append(f"\n{difference(verdict.max_difference)}")
     if verdict.next_exercise:
@@ -107,13 +104,13 @@ def _render_verdict(verdict: Verdict) -> str:
 def _tables(tables: Sequence[Table]) -> list[str]:
     inputs = [table for table in tables if table.role == "input"]
     others = [table for table in tables if table.role != "input"]
-    given, compared = [*map(_table, inputs)], [*map(_table, others)]
+    input_blocks, compared = [*map(_table, inputs)], [*map(_table, others)]
     if others:
         compared.insert(0, "\nTwo runs" if others[0].role == "run" else "\nExpected and got")
         has_mark = any(table.mark for table in others) and max(table.cells.size for table in others) > 1
         compared += ["  * the largest difference shown"] * has_mark
     after = compared and sum(table.cells.size for table in inputs) > MANY_INPUTS  # a module's weights take pages
-    return [*compared, "\nThe inputs", *given] if after else [*given, *compared]
+    return [*compared, "\nThe inputs", *input_blocks] if after else [*input_blocks, *compared]
 
 
 def _wrapped(text: str, indent: str = "") -> str:
@@ -143,7 +140,7 @@ def grid(table: Table) -> str:
     """The numbers of a table in aligned columns, '…' where more follow."""
     if table.cells.size == 0:
         return "(no entries)"
-    cells = written(table)
+    cells = format_cells(table)
     if table.mark is not None and table.cells.size > 1:
         cells[table.mark[0]][table.mark[1]] += "*"
     columns = [_aligned(column) for column in zip(*cells, strict=True)]
@@ -172,7 +169,7 @@ def render(report: Report, line: Line = "{1}{2}".format) -> str:
 
     line: makes an exercise's line of its verdict, its result with its name, and what stands behind them.
     """
-    submissions = (_submission(one, line) for one in report.submissions)
+    submissions = (_submission(submission, line) for submission in report.submissions)
     return defuse("\n\n".join([*submissions, conditions(report)])) + "\n"
 
 
@@ -182,11 +179,11 @@ def conditions(report: Report) -> str:
     return f"Inputs drawn with seed {report.seed}{others}. Isolation while grading: {one_line(report.isolation)}."
 
 
-def _submission(one: SubmissionReport, line: Line) -> str:
-    lines = [f"{one_line(one.name)}: {points(one)}"]
-    if one.message:
-        lines.append(_wrapped(one.message))
-    for lesson in one.lessons:
+def _submission(submission: SubmissionReport, line: Line) -> str:
+    lines = [f"{one_line(submission.name)}: {points(submission)}"]
+    if submission.message:
+        lines.append(_wrapped(submission.message))
+    for lesson in submission.lessons:
         lines += ["", f"{lesson.name}: {score_text(lesson.score)} of {lesson.max_score}"]
         wide = max((len(verdict.exercise) for verdict in lesson.verdicts), default=0)
         for verdict in lesson.verdicts:
@@ -194,7 +191,7 @@ def _submission(one: SubmissionReport, line: Line) -> str:
             behind = f"{'':{wide - len(verdict.exercise)}}  {summary(verdict)}".rstrip()
             lines.append(line(verdict, f"  {status:<19}  {fraction:>5}  {verdict.exercise}", behind))
         lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
-    for lesson in one.lessons:
+    for lesson in submission.lessons:
         lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if has_details(verdict)]
     return "\n".join(lines)
 
@@ -204,12 +201,14 @@ def score_text(score: float | None) -> str:
     return "?" if score is None else str(score)
 
 
-def points(one: SubmissionReport) -> str:
+def points(submission: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
-    sentence = f"{score_text(one.score)} of {one.max_score} points"
-    if one.penalty:
-        sentence += f" ({one.unpenalized_score} before {one.penalty} were taken off for being late)"
-    return f"{sentence}, because {join_names(one.ungraded)} could not be graded" if one.ungraded else sentence
+    sentence = f"{score_text(submission.score)} of {submission.max_score} points"
+    if submission.penalty:
+        sentence += f" ({submission.unpenalized_score} before {submission.penalty} were taken off for being late)"
+    if submission.ungraded:
+        sentence += f", because {join_names(submission.ungraded)} could not be graded"
+    return sentence
 
 
 def points_fraction(lesson: LessonReport, verdict: Verdict) -> str:
@@ -220,12 +219,12 @@ def points_fraction(lesson: LessonReport, verdict: Verdict) -> str:
 def mark_reason(lesson: LessonReport, verdict: Verdict) -> str:
     """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
     earned, most = lesson.points_of(verdict), lesson.points[verdict.exercise]
-    given = lesson.hand_marks.get(verdict.exercise)
-    if given is not None:
-        if given.points is None:
-            return f"{verdict.exercise}: {given.comment}".strip()
-        mark = f"marked by hand with {earned} of {most} points; automatically {score_text(lesson.automatic_points(verdict))}."
-        return f"{verdict.exercise}: {mark} {given.comment}".strip()
+    mark = lesson.hand_marks.get(verdict.exercise)
+    if mark is not None:
+        if mark.points is None:
+            return f"{verdict.exercise}: {mark.comment}".strip()
+        sentence = f"marked by hand with {earned} of {most} points; automatically {score_text(lesson.automatic_points(verdict))}."
+        return f"{verdict.exercise}: {sentence} {mark.comment}".strip()
     others, share = lesson.follow_through.get(verdict.exercise, ("", 0))
     reason = f"{verdict.exercise}: {earned} of {most} points, because"
     if others:
@@ -235,13 +234,13 @@ def mark_reason(lesson: LessonReport, verdict: Verdict) -> str:
     return f"{reason} {verdict.cases[0]} of {verdict.cases[1]} cases agree."
 
 
-def hand_marks(one: SubmissionReport) -> list[str]:
+def hand_marks(submission: SubmissionReport) -> list[str]:
     """What a person marked, a sentence each; comments alone are none."""
     return [
         mark_reason(lesson, verdict)
-        for lesson in one.lessons
+        for lesson in submission.lessons
         for verdict in lesson.verdicts
-        if (given := lesson.hand_marks.get(verdict.exercise)) and given.points is not None
+        if (mark := lesson.hand_marks.get(verdict.exercise)) and mark.points is not None
     ]
 
 
@@ -269,8 +268,8 @@ def passages(markdown: str) -> list[tuple[str, str]]:
     """Markdown prose taken apart: ('prose', paragraph) and ('code', lines), fenced or indented code alike."""
     blocks: list[tuple[str, str]] = []
     fenced = re.compile(r"^```\w*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-    for at, part in enumerate(fenced.split(clean(markdown) + "\n")):
-        if at % 2:
+    for index, part in enumerate(fenced.split(clean(markdown) + "\n")):
+        if index % 2:
             blocks.append(("code", part.rstrip()))
             continue
         for paragraph in re.split(r"\n[ ]*\n", part):

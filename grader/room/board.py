@@ -39,7 +39,7 @@ class Tile:
     passed: int
     wrong: int
     open: int
-    here: tuple[Member, ...]
+    learners: tuple[Member, ...]
 
 
 def tiles(course: Course, learners: Sequence[Member], lesson: str) -> tuple[Tile, ...]:
@@ -48,12 +48,12 @@ def tiles(course: Course, learners: Sequence[Member], lesson: str) -> tuple[Tile
     for exercise in course.exercises[lesson]:
         states = [learner.states[exercise] for learner in learners if exercise in learner.states]
         passed, wrong = sum(state.status == "passed" for state in states), sum(state.wrong for state in states)
-        here = tuple(learner for learner in learners if learner.here == exercise)
-        result.append(Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here))
+        group = tuple(learner for learner in learners if learner.exercise == exercise)
+        result.append(Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, group))
     return tuple(result)
 
 
 def lessons_at_work(course: Course, learners: Sequence[Member]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; ties: the earlier lesson first."""
-    count = Counter(course.lesson_of(learner.here) for learner in learners if learner.here)
+    count = Counter(course.lesson_of(learner.exercise) for learner in learners if learner.exercise)
     return tuple(sorted(count, key=lambda name: (-count[name], name)))

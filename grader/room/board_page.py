@@ -36,12 +36,12 @@ def page(room: Room, address: str, *, names: bool = False, nonce: str = "") -> s
 
 def content(room: Room, address: str, *, names: bool = False) -> str:
     """What changes on the page. address: as learners reach the room's server."""
-    course, unique = room.course, labels([one.name for one in room.learners])
-    learners = [replace(one, name=name) for name, one in zip(unique, room.learners)]
+    course, unique = room.course, labels([learner.name for learner in room.learners])
+    learners = [replace(learner, name=name) for name, learner in zip(unique, room.learners)]
     at_work, idle = lessons_at_work(course, learners), _idle_tiles(learners)
     lessons = _lessons_that_fit(course, at_work, MAX_TILES - len(idle)) or course.lessons()[:1]
     all_tiles = (*(tile for lesson in lessons for tile in tiles(course, learners, lesson)), *idle)
-    places = [course.lesson_of(learner.here) for learner in learners if learner.here]
+    places = [course.lesson_of(learner.exercise) for learner in learners if learner.exercise]
     return render(
         "room_content.html",
         room=room,
@@ -65,7 +65,7 @@ def _lessons_that_fit(course: Course, at_work: Sequence[str], most: int) -> tupl
     """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
     lessons: list[str] = []
     for name in at_work:
-        if lessons and sum(len(course.exercises[one]) for one in (*lessons, name)) > most:
+        if lessons and sum(len(course.exercises[lesson]) for lesson in (*lessons, name)) > most:
             break
         lessons.append(name)
     return tuple(sorted(lessons))
@@ -81,12 +81,12 @@ def _title(course: Course, lesson: str) -> str:
 
 def _idle_tiles(learners: Sequence[Member]) -> list[Tile]:
     """Those who are at no exercise, in tiles of no lesson."""
-    idle = [learner for learner in learners if not learner.here]
+    idle = [learner for learner in learners if not learner.exercise]
     groups = {
-        "no check yet": [one for one in idle if not one.states],
-        "everything passed": [one for one in idle if one.states],
+        "no check yet": [learner for learner in idle if not learner.states],
+        "everything passed": [learner for learner in idle if learner.states],
     }
-    return [Tile("", title, 0, 0, 0, tuple(who)) for title, who in groups.items() if who]
+    return [Tile("", title, 0, 0, 0, tuple(group)) for title, group in groups.items() if group]
 
 
 def _marks(tile: Tile, names: bool) -> list[tuple[str, str]]:
@@ -94,6 +94,6 @@ def _marks(tile: Tile, names: bool) -> list[tuple[str, str]]:
 
     Those who are stuck first, then who has something wrong.
     """
-    states = [(one, one.states.get(tile.exercise, State("not_started"))) for one in tile.here]
-    marks = [(one.note or state.status, one.name if names else "") for one, state in states]
+    states = [(learner, learner.states.get(tile.exercise, State("not_started"))) for learner in tile.learners]
+    marks = [(learner.note or state.status, learner.name if names else "") for learner, state in states]
     return sorted(marks, key=lambda mark: (URGENCY.get(mark[0], 1), STATUS_STYLES.get(mark[0], ("",))[0]))[:MAX_MARKS]

@@ -92,13 +92,13 @@ class Join(RoomHandler):
             name = message.validate_name(data.get("name"))
         except MessageError as error:
             raise self.refuse(400, str(error)) from None
-        whose = f"{self.sender} {fold_name(name)}"
-        self.check_budget(self.limits.wrong_codes_of_name, whose)
+        name_key = f"{self.sender} {fold_name(name)}"
+        self.check_budget(self.limits.wrong_codes_of_name, name_key)
         many = f"Many wrong codes come from {self.sender}: for now, nobody can join from there."
         self.check_budget(self.limits.wrong_codes, self.sender, many)
         if not isinstance(code, str) or not message.is_code(code, self.room.code):
             self.limits.wrong_codes.take(self.sender)
-            self.limits.wrong_codes_of_name.take(whose)
+            self.limits.wrong_codes_of_name.take(name_key)
             raise self.refuse(403, "This is not the room's code.")
         self.check_budget(self.limits.joining, self.sender)
         self.limits.joining.take(self.sender)
@@ -151,8 +151,8 @@ class Events(RoomHandler):
         self.limits.events.take(str(place), len(events))
         for event in self.record(lambda: self.room.take(place, events)):
             if event.note:
-                at = f" at {member.here}" if member.here else ""
-                self.tell(f"{member.name} {'left' if event.note == 'left' else f'is {event.note}{at}'}.")
+                position = f" at {member.exercise}" if member.exercise else ""
+                self.tell(f"{member.name} {'left' if event.note == 'left' else f'is {event.note}{position}'}.")
         self.finish({"taken": len(events)})
 
 
@@ -192,15 +192,15 @@ class Stream(KeyHandler):
 class Instructor(KeyHandler):
     """What only who has the address of the page with names may ask."""
 
-    def post(self, key: str, what: str) -> None:
+    def post(self, key: str, action: str) -> None:
         if not self.has_names(key):
             raise self.refuse(403, "Only the page with names can do this.")
-        self.finish(getattr(self, what)(self.request_json()))
+        self.finish(getattr(self, action)(self.request_json()))
 
     def learners(self, data: dict[str, Any]) -> dict[str, Any]:
         """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
         members = self.room.present().items()
-        rows = [{"place": place, "name": one.name, "checked": bool(one.states)} for place, one in members]
+        rows = [{"place": place, "name": member.name, "checked": bool(member.states)} for place, member in members]
         return {"learners": rows}
 
     def remove(self, data: dict[str, Any]) -> dict[str, Any]:

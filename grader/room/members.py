@@ -48,7 +48,7 @@ class State:
 class Member:
     """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock.
 
-    here: the exercise that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''.
+    exercise: the one that they are at; '': they have checked none, or passed all. note: 'stuck', 'fine' or ''.
     left: until they come back; removed: by the instructor, for good. predictions: of each the option that they chose first, and when.
     """
 
@@ -57,19 +57,19 @@ class Member:
     states: dict[str, State] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     last: str = ""
-    here: str = ""
+    exercise: str = ""
     note: str = ""
     note_time: float = 0.0
     left: bool = False
     removed: bool = False
-    seen: dict[Event, None] = field(default_factory=dict)
+    events: dict[Event, None] = field(default_factory=dict)
     predictions: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def take(self, event: Event, course: Course, sentences: Mapping[str, str]) -> None:
         """sentences: what each mistake is, by its id."""
-        self.seen[event] = None
-        if len(self.seen) > REMEMBERED:
-            del self.seen[next(iter(self.seen))]
+        self.events[event] = None
+        if len(self.events) > REMEMBERED:
+            del self.events[next(iter(self.events))]
         if event.prediction:
             self.predictions.setdefault(event.prediction, (event.option, event.at))
         elif event.note and event.at >= self.note_time:
@@ -79,11 +79,11 @@ class Member:
             if event.at >= max(self.times.values(), default=0.0):
                 self.last = event.exercise
             self.times[event.exercise] = event.at
-            explained = [sentences.get(id, "") for id in event.mistake.split("+")]
+            texts = [sentences.get(id, "") for id in event.mistake.split("+")]
             # An id that the course does not know is not shown: it may be anybody's idea of a joke.
-            known = (event.mistake, " ".join(explained)) if all(explained) else ()
-            self.states[event.exercise] = State(event.status, *known)
-            self.here = next_exercise(course, self.states, self.last)
+            explanation = (event.mistake, " ".join(texts)) if all(texts) else ()
+            self.states[event.exercise] = State(event.status, *explanation)
+            self.exercise = next_exercise(course, self.states, self.last)
             if event.status == "passed" and event.at >= self.note_time:
                 self.note = ""
 
@@ -91,8 +91,8 @@ class Member:
 def next_exercise(course: Course, states: Mapping[str, State], last: str) -> str:
     """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
     names = course.exercise_names()
-    at = names.index(last) if last in names else 0
-    order = (*names[at:], *names[:at])
+    index = names.index(last) if last in names else 0
+    order = (*names[index:], *names[:index])
     return next((name for name in order if name not in states or states[name].status != "passed"), "")
 
 
@@ -202,7 +202,7 @@ class Room:
 
         Returns: the new ones. Raises: OSError; a sender who sends all of them again loses none.
         """
-        new = [event for event in dict.fromkeys(events) if event not in self.members[place].seen]
+        new = [event for event in dict.fromkeys(events) if event not in self.members[place].events]
         for event in new:
             self._write({"learner": place, "got": round(time.time(), 3), **to_json(event)})
         return new
@@ -228,14 +228,14 @@ class Room:
     @property
     def prediction(self) -> str:
         """The one that somebody answered last, '' for none."""
-        chosen = ((when, name) for one in self.learners for name, (_, when) in one.predictions.items())
-        return max(chosen, default=(0.0, ""))[1]
+        answers = ((time_s, name) for member in self.learners for name, (_, time_s) in member.predictions.items())
+        return max(answers, default=(0.0, ""))[1]
 
     @property
     def options(self) -> list[tuple[str, int]]:
         """How many chose each option of that prediction."""
         latest = self.prediction
-        count = Counter(one.predictions[latest][0] for one in self.learners if latest in one.predictions)
+        count = Counter(member.predictions[latest][0] for member in self.learners if latest in member.predictions)
         return sorted(count.items())
 
     def _write(self, line: dict[str, Any]) -> None:

@@ -60,10 +60,10 @@ class Event:
 FIELDS = set(Event.__dataclass_fields__)
 
 
-def event_of(verdict: Any, at: float) -> Event:
+def event_of(verdict: Any, time_s: float) -> Event:
     """What a room is told of a verdict; of several mistakes that fit alike, the likeliest."""
     mistake = verdict.mistakes[0] if verdict.mistakes else ""
-    return Event(at, verdict.exercise, verdict.status, mistake if _MISTAKE.fullmatch(mistake) else "")
+    return Event(time_s, verdict.exercise, verdict.status, mistake if _MISTAKE.fullmatch(mistake) else "")
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -82,8 +82,7 @@ def read(course: Course, data: Any) -> Event:
         return event
     if fields == {"prediction", "option"}:
         lesson, _, number = event.prediction.rpartition(".")
-        known = lesson in course.exercises and re.fullmatch("[1-9]", number)
-        if not known or not re.fullmatch("[A-H]", event.option):
+        if lesson not in course.exercises or not re.fullmatch("[1-9] [A-H]", f"{number} {event.option}"):
             raise MessageError("This prediction is not in the version of the course that the room runs.")
         return event
     if event.status not in Statuses:
@@ -99,7 +98,7 @@ def read_all(course: Course, data: Any) -> tuple[Event, ...]:
     """The events of one message. Raises: MessageError; then none of them counts."""
     if not isinstance(data, list) or not 1 <= len(data) <= MAX_EVENTS:
         raise MessageError(f"A message holds 1 to {MAX_EVENTS} events.")
-    return tuple(read(course, one) for one in data)
+    return tuple(read(course, event) for event in data)
 
 
 def validate_name(name: Any) -> str:

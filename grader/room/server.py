@@ -39,8 +39,8 @@ def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str]
     """
     with contextlib.ExitStack() as stack:
         sockets = bind(host, port)
-        for each in sockets:
-            stack.callback(each.close)
+        for listener in sockets:
+            stack.callback(listener.close)
         journal = stack.enter_context(contextlib.closing(RoomJournal(path)))
         room = Room(course, journal, known_mistakes(course))
         asyncio.run(_serve(Broadcast(room, address or f"http://{_reachable(host)}:{port}", tell), sockets))
@@ -104,17 +104,17 @@ async def _serve(live: Broadcast, sockets: list[socket.socket]) -> None:
     server.add_sockets(sockets)
     for line in _welcome(live):
         live.tell(line)
-    ended = asyncio.Event()
+    shutdown = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows raises KeyboardInterrupt; elsewhere than in the main thread there are no signals.
         with contextlib.suppress(NotImplementedError, RuntimeError):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    showing = asyncio.create_task(live.run())
+            asyncio.get_running_loop().add_signal_handler(number, shutdown.set)
+    broadcast = asyncio.create_task(live.run())
     try:
-        await ended.wait()
+        await shutdown.wait()
     finally:
         server.stop()
-        showing.cancel()
+        broadcast.cancel()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(server.close_all_connections(), 3.0)
         with contextlib.suppress(OSError):

@@ -338,7 +338,7 @@ def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     monkeypatch.setattr(event_sender, "post", losing)
     checked(RIGHT)
     assert until(lambda: lost and rooms._state.sender.drain(1))
-    assert len(room.room.members[0].seen) == 1
+    assert len(room.room.members[0].events) == 1
 
 
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oops", "503 Later"])
@@ -453,7 +453,7 @@ def test_a_flood_is_sent_later(patient, room):
     sender = Sender(room.address, token)
     for number in range(120):
         sender.put(Event(float(number + 1), "nearest", "failed"))
-    until(lambda: len(room.room.members[0].seen) == 120, 30)
+    until(lambda: len(room.room.members[0].events) == 120, 30)
     sender.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 from grader.judging import evidence
 from grader.judging.evidence import HAIR, Whole
 from grader.reports import text
-from grader.reports.tables import number, part_of, title_of, written
+from grader.reports.tables import format_cells, number, part_of, title_of
 from tests.reports.samples import INF, NAN, compared
 
 
@@ -36,19 +36,19 @@ def test_numbers_have_four_digits(value, said):
 def test_rounding_in_a_difference_is_no_distraction():
     want = np.array([[1.0, 2.0]])
     shown = compared("result", want, want + [[1e-16, 0.5]])
-    assert written(shown[-1]) == [["0", "0.5"]]
+    assert format_cells(shown[-1]) == [["0", "0.5"]]
     shown = compared("result", want * 1e-9, want * 1e-9 + [[1e-16, 0.5]])
-    assert written(shown[-1]) == [["~0", "0.5"]]
+    assert format_cells(shown[-1]) == [["~0", "0.5"]]
 
 
 def test_a_difference_within_the_tolerance_is_a_hair_beside_nan_too():
     table = Whole("", np.array([[HAIR, NAN, 0.0]]), "difference")
-    assert written(evidence.make_tables((table,))[-1]) == [["~0", "nan", "0"]]
+    assert format_cells(evidence.make_tables((table,))[-1]) == [["~0", "nan", "0"]]
 
 
 def test_where_all_differences_are_within_the_tolerance_none_is_told_as_a_number():
     table = Whole("result", np.full((1, 2), np.finfo(np.float64).tiny), "difference")
-    assert written(evidence.make_tables((table,))[-1]) == [["~0", "~0"]]
+    assert format_cells(evidence.make_tables((table,))[-1]) == [["~0", "~0"]]
 
 
 def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference():
@@ -138,7 +138,7 @@ def test_what_is_within_the_tolerance_is_neither_marked_nor_shown_for_what_is_no
 
 def test_beside_nan_a_hair_is_written_as_one():
     table = Whole("r", np.array([HAIR, NAN, 0.0]), "difference")
-    assert written(evidence.make_tables((table,))[0]) == [["~0", "nan", "0"]]
+    assert format_cells(evidence.make_tables((table,))[0]) == [["~0", "nan", "0"]]
 
 
 def test_a_mask_for_all_heads_is_shown_with_the_slice_that_it_hides():

@@ -33,7 +33,7 @@ def learner(number: int, name: str, lesson: str) -> Member:
         mistake = tuple(SAID)[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
     here = next_exercise(COURSE, states, names[min(at, len(names) - 1)])
-    return Member(name, states=states, here=here, note={4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
+    return Member(name, states=states, exercise=here, note={4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 
 def room_with(learners: Iterable[Member], code: str = CODE) -> Room:

@@ -45,7 +45,7 @@ def test_a_restart_opens_the_same_room(opened):
     room.take(room.place(grace), [at(1, status="passed"), Event(2, note="left")])
     before = room.learners
     (learner,) = before
-    assert learner.name == "ada" and learner.here == SECOND and learner.note == "stuck"
+    assert learner.name == "ada" and learner.exercise == SECOND and learner.note == "stuck"
     assert learner.states == {FIRST: State("failed", "MX7", SAID["MX7"]), SECOND: State("error")}
     again = opened()
     assert again.learners == before and again.code == room.code and again.place(ada) == 0 and again.place(grace) == 1
@@ -66,7 +66,7 @@ def test_what_is_remembered_has_an_end(opened):
     place = room.place(room.join("ada"))
     for number in range(REMEMBERED + 20):
         room.take(place, [at(1.0 + number)])
-    assert len(room.members[place].seen) == REMEMBERED
+    assert len(room.members[place].events) == REMEMBERED
 
 
 def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
@@ -75,7 +75,7 @@ def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
     room.take(place, [at(5, status="passed")])
     room.take(place, [at(4, status="failed"), at(3, SECOND, "error")])
     (learner,) = room.learners
-    assert learner.states[FIRST].status == "passed" and learner.here == SECOND
+    assert learner.states[FIRST].status == "passed" and learner.exercise == SECOND
 
 
 def test_only_mistakes_of_the_course_are_shown(opened):

@@ -18,7 +18,7 @@ FIRST, SECOND, *_ = COURSE.exercises[LESSON]
 
 
 def at(name: str, states: dict[str, State] | None = None, here: str = "", note: str = "") -> Member:
-    return Member(name, states=states or {}, here=here, note=note)
+    return Member(name, states=states or {}, exercise=here, note=note)
 
 
 # --- what is counted ---------------------------------------------------------------------------
@@ -33,8 +33,8 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
     ]
     first, second, *_ = tiles(open_course(), learners, LESSON)
     assert (first.passed, first.wrong, first.open) == (1, 1, 2)
-    assert [learner.name for learner in first.here] == ["grace", "linus"]
-    assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (learners[0],))
+    assert [learner.name for learner in first.learners] == ["grace", "linus"]
+    assert (second.passed, second.wrong, second.open, second.learners) == (0, 1, 3, (learners[0],))
     assert lessons_at_work(open_course(), learners) == (LESSON,)
 
 
