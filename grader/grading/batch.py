@@ -89,7 +89,7 @@ def grade_packed(submission: PackedSubmission, settings: Settings) -> tuple[byte
     folder, complete = new_folder(), False
     try:
         sandbox = _warm_sandbox(settings)
-        notebooks = unpack(submission, Path(folder)) or _empty_submission(submission, settings)
+        notebooks = unpack(submission, Path(folder)) or _stand_in(submission, settings)
         settings = replace(settings, seed=settings.seed_of(submission.key))
         report = grade_submission(settings, notebooks, name=submission.name, sandbox=sandbox)
         stages = {verdict.stage for verdict in report.verdicts if verdict.status == "could_not_grade"}
@@ -257,11 +257,10 @@ def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> 
 
 
 def _ungraded_line(submission: PackedSubmission, settings: Settings, reason: str) -> bytes:
-    report = could_not_grade_all(settings, _empty_submission(submission, settings), reason)
-    return _line(submission, report, settings.require)
+    return _line(submission, could_not_grade_all(settings, _stand_in(submission, settings), reason), settings.require)
 
 
-def _empty_submission(submission: PackedSubmission, settings: Settings) -> Submission:
+def _stand_in(submission: PackedSubmission, settings: Settings) -> Submission:
     return empty_submission(settings.course, submission.name, submission.path, settings.lessons)
 
 

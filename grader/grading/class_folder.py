@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import unicodedata
 from collections import Counter
@@ -22,17 +21,13 @@ from grader.grading.journal import JournalEntry
 from grader.submission import platforms
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import recognize_lesson
+from grader.submission.submission import lesson_of_bytes
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import labels, learner_name, printable, same_name_groups
 from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
-# A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
-_LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
-_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -126,8 +121,7 @@ def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
     except OSError as error:
         raise InputError(f"{place} can't be opened: {error.strerror}.") from None
     files = [key for key in keys if not os.path.isdir(folder / key)]
-    refusal = platforms.refusal(keys) or platforms.archive_refusal(files)
-    if refusal:
+    if refusal := platforms.refusal(keys) or platforms.archive_refusal(files):
         raise InputError(f"{place} {refusal}")
     learners = [entry for key in keys if (entry := _entry(folder / key, key))]
     if not learners:
@@ -225,7 +219,7 @@ def take_inventory(course: Course, learners: Iterable[ClassEntry]) -> list[Inven
     for entry in learners:
         submission, files = pack(entry), []
         for file in submission.files:
-            lesson = lesson_of(course, file.place[-1], file.data or b"")
+            lesson = lesson_of_bytes(course, Path(file.place[-1]), file.data or b"")
             files.append(FileRecord("/".join(file.place), lesson, file.content))
         inventory.append(InventoryEntry(entry.key, entry.name, entry.path, submission.digest, tuple(files)))
     return inventory
@@ -262,13 +256,6 @@ def choose_lessons(
             f"{option} would add lesson {lesson[:2]}, which {counts[lesson]} of {len(learners)} handed in."
         )
     return lessons, sentences
-
-
-def lesson_of(course: Course, file: str, data: bytes) -> str:
-    """As which lesson a notebook will be graded, by the look of its bytes, since nothing is parsed here; '' for none."""
-    metadata = _LESSON.search(data)
-    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
-    return recognize_lesson(course, metadata[1].decode() if metadata else "", Path(file), names)
 
 
 def _numbers(lessons: Iterable[str]) -> str:

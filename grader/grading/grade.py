@@ -151,8 +151,7 @@ def grade_submission(
                 message = f"{submission.message} Lessons that are not graded yet: {pending}.".strip()
                 on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
             reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, settings, deadline or Deadline()))
-    attention = tuple(submission.attention)
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, submission.attention)
 
 
 def grade(
@@ -178,8 +177,7 @@ def grade(
         with suppress(SandboxError):  # its report tells
             first = [read_submission(settings.course, path, None, settings.lessons, reader) for path in paths[:1]]
         # Made when it is known what the first one needs, it starts its processes once, unless a later one needs torch.
-        torch = any(submission.needs_torch for submission in first)
-        sandbox = stack.enter_context(settings.sandbox(torch=torch, reader=reader))
+        sandbox = stack.enter_context(settings.sandbox(torch=any(work.needs_torch for work in first), reader=reader))
         if settings.require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []

@@ -26,7 +26,6 @@ from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
-from grader.reports.html import render
 from grader.reports.report import HandMark, Report
 from grader.util.errors import InputError
 from grader.util.web import MAX_BODY, JsonHandler, bind
@@ -114,7 +113,7 @@ def page(summary: ClassSummary, renewal: str, nonce: str, learner: int | None, e
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [i for i, statuses in enumerate(looks_at) if i == learner or not exercise or exercise in statuses]
     title = "Marking by hand" if learner is None else summary.labels[learner]
-    return render("mark.html", feedback=html.feedback, repr=repr, **locals())
+    return html.render("mark.html", feedback=html.feedback, repr=repr, **locals())
 
 
 def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.class_folder import lesson_of
 from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
-from grader.submission.ipynb import MAX_BYTES
+from grader.submission.ipynb import MAX_FILE_BYTES
+from grader.submission.submission import lesson_of_bytes
 from grader.util import links
 from grader.util.names import BACKUPS
 
@@ -92,8 +92,7 @@ class LearnerFolder:
                     folder.rmdir()  # where it is empty
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
-        """What is there of attempts at one of these lessons, or with one of these paths, but for notebooks of lessons that are not among
-        the new ones; sorted."""
+        """What is there of attempts at one of these lessons or with one of these paths, without notebooks of other lessons; sorted."""
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
             attempts.setdefault(self.sources.get(sheet.guard("/".join(parts)), ("", "")), []).append(parts)
@@ -171,8 +170,8 @@ def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> dict[Parts, 
     for parts in files:
         path, lessons[parts] = base.joinpath(*parts), ""
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
-            data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            lessons[parts] = lesson_of(course, path.name, data)
+            data = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else b""
+            lessons[parts] = lesson_of_bytes(course, path, data)
     return lessons
 
 

@@ -244,11 +244,8 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
     others = list(to.iterdir()) if to.exists() and not (to / COLLECTED).exists() else []
-    work = [
-        path.name for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb"
-    ]
-    if work:
-        names = join_names(sorted(map(printable, work)))
+    work = (path for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb")
+    if names := join_names(sorted(printable(path.name) for path in work)):
         raise InputError(
             f"{to} holds {names}, which `grader collect` has not put there; name a new or an empty folder."
         )
