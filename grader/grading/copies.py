@@ -27,13 +27,13 @@ def add_copies(
     """The reports with a sentence for each learner whose files others have, too. aliases: the names in it, where there are others."""
     owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, by position, with the file's place
     for position, (learner, report) in enumerate(zip(learners, reports, strict=True)):
-        attempts = {
+        attempted_lessons = {
             lesson.name
             for lesson in report.lessons
             if any(verdict.status not in ("not_started", "missing") for verdict in lesson.verdicts)
         }
         for file in learner.files:
-            if file.content != NOTHING and file.lesson in attempts:
+            if file.content != NOTHING and file.lesson in attempted_lessons:
                 owners.setdefault(file.content, {}).setdefault(position, file.place)
     copies: list[dict[str, list[str]]] = [{} for _ in reports]  # of each learner, by who has the same files: these
     names = [aliases.get(report.name, report.name) for report in reports]

@@ -217,8 +217,8 @@ def _grade_lesson(
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
     shares = {}
     if follow_through:
-        for name, (callees, other) in _plans_with_solutions(course, plan, verdicts, sources).items():
-            candidate = _candidates(course, other, sandbox, exercises)[name]
+        for name, (callees, assisted_plan) in _plans_with_solutions(course, plan, verdicts, sources).items():
+            candidate = _candidates(course, assisted_plan, sandbox, exercises)[name]
             if _verdict(exercises[name], candidate, seed, deadline).passed:
                 shares[name] = (callees, follow_through)
     code = {name: plan.cells[index].text[:MAX_TEXT] for name, index in plan.owners.items() if name in names}

@@ -86,8 +86,8 @@ def add_lateness(
     if scheme.due and not statements:
         sentences.append("Nothing says when the work was handed in, so --due makes nobody late.")
     moments = {name: time for name, time in (scheme.extensions or {}).items() if isinstance(time, str)}
-    if not (scheme.due or moments) and (idle := [f"--{key}" for key in NEED_DUE if getattr(scheme, key)]):
-        sentences.append(f"Without --due nobody is late, so {' and '.join(idle)} change nothing.")
+    if not (scheme.due or moments) and (unused := [f"--{key}" for key in NEED_DUE if getattr(scheme, key)]):
+        sentences.append(f"Without --due nobody is late, so {' and '.join(unused)} change nothing.")
     if early := [name for name, time in moments.items() if time < scheme.due]:
         sentences.append(f"The extension of {join_names(early)} ends before the work was due.")
     names = {name for learner in learners for name in (learner.key, learner.name)}

@@ -80,11 +80,11 @@ def apply_weights(report: Report, weights: Mapping[str, float] | None = None, pa
     submissions = tuple(replace(entry, lessons=tuple(map(weigh, entry.lessons))) for entry in report.submissions)
     graded, notes = {verdict.exercise for entry in submissions for verdict in entry.verdicts}, [*report.notes]
     if weights:
-        own = len(graded & set(weights))
-        notes.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
-    if idle := sorted(set(weights) - graded):
+        count = len(graded & set(weights))
+        notes.append(f"{count} of {len(graded)} exercises have the instructor's points, the others the course's.")
+    if unused := sorted(set(weights) - graded):
         notes.append(
-            f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}."
+            f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(unused)}."
         )
     if partial:
         notes.append("A failed exercise earns the share of its cases that agree with the reference.")
@@ -139,9 +139,9 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
             raise InputError(
                 f"Somebody else has meanwhile changed this: {change}. Save again to replace it.", repr(current)
             )
-        text, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
+        text, encoding, delimiter = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
         rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
-        same = not text.strip() or table.format_csv(rows.values(), text, apart).rstrip() == text.rstrip()
+        same = not text.strip() or table.format_csv(rows.values(), text, delimiter).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
         if mark.comment and "comment" not in columns:
@@ -154,7 +154,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)
-        write_atomically(path, table.format_csv([rows[i] for i in sorted(rows)], text, apart).encode(encoding))
+        write_atomically(path, table.format_csv([rows[i] for i in sorted(rows)], text, delimiter).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 
@@ -169,18 +169,18 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
-    idle, count, submissions, learners = dict(overrides), 0, [], unique_spellings(names)
+    unused, count, submissions, learners = dict(overrides), 0, [], unique_spellings(names)
     for submission, spellings in zip(report.submissions, learners, strict=True):
         lessons = []
         for lesson in submission.lessons:
             keys = [(learner, name) for learner, name in overrides if learner in spellings and name in lesson.points]
             lessons.append(replace(lesson, hand_marks={key[1]: overrides[key][1] for key in keys}))
-            count += sum(idle.pop(key)[1].points is not None for key in keys)
+            count += sum(unused.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(submission, lessons=tuple(lessons)))
     sentence = f"{pluralize(count, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
     present = {name for spellings in learners for name in spellings}
     lines: dict[str, list[str]] = {}  # by why they have no effect
-    for (learner, name), (line, _) in idle.items():  # without the learner's name, which may be told to nobody
+    for (learner, name), (line, _) in unused.items():  # without the learner's name, which may be told to nobody
         reason = "the exercise is not graded here" if learner in present else "there is no such learner here"
         lines.setdefault(reason, []).append(f"line {line} ({name})")
     sentences = [f"overrides.csv has no effect in {', '.join(places)}: {reason}." for reason, places in lines.items()]
