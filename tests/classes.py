@@ -35,7 +35,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             status = "passed" if lesson in have else "missing"
             verdicts = [
                 made.get((entry.key, name), Verdict(name, status, f"{name} {status}."))
-                for name in settings.counted(lesson)
+                for name in settings.exercises_of(lesson)
             ]
             if entry.key in failing:
                 verdicts[0] = could_not_grade(verdicts[0].exercise, "out of memory")

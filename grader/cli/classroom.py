@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {join_names(passed_over)}.")
     say(*class_folder.same_name_warnings(learners))
     settings = class_settings.grading_settings(run_settings)
-    counting = {lesson: settings.counted(lesson) for lesson in run_settings.lessons}
+    counting = {lesson: settings.exercises_of(lesson) for lesson in run_settings.lessons}
     if empty := [lesson for lesson, names in counting.items() if not names]:
         raise InputError(f"no exercise of lesson {empty[0][:2]} counts: --core and --exercises leave none of it.")
     check_weights(run_settings.weights, [name for names in counting.values() for name in names])

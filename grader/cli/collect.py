@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         contents = [sources.contents(source) for source in options.sources]
         known = [recognize(each, roster) for each in contents]
         if not any(each.files for each in known):
-            refused = [f" {path} {why}." for each in contents for path, why in each.refused[:3]]
+            refused = [f" {path} {why}." for each in contents for path, why in each.refusals[:3]]
             raise InputError(
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
-    learners = [one for one in outcome.learners.values() if one.placed or one.same or one.kept]
+    learners = [one for one in outcome.learners.values() if one.placed or one.same or one.earlier]
     learners.sort(key=lambda one: one.name)
     wide = max((len(one.name) for one in learners), default=0)
     platforms = " and ".join(form for form in forms if form != "folders")
@@ -84,7 +84,7 @@ def _learner(one: Any) -> str:
         one.placed and pluralize(len(one.placed), "new file"),
         one.same and f"{len(one.same)} unchanged",
         older and f"in place of an older attempt, which is kept in {older}",
-        one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",
+        one.earlier and f"{len(one.earlier)} older than what counts, kept as {', '.join(sorted(one.earlier))}",
         one.shortened and f"{one.shortened} under a shorter name, as collected.csv tells",
         one.late and "late",
     ]

@@ -82,41 +82,42 @@ def isolation_level(settings: Settings) -> str:
     return _warm_sandbox(settings).isolation
 
 
-def grade_packed(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
+def grade_packed(submission: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """One submission's line of the journal, and whether the grader did all that it should; else the next finds all things fresh."""
-    if packed.closed:
-        return _ungraded_line(packed, settings, packed.closed[0]), True
-    place, sound = new_folder(), False
+    if submission.closed:
+        return _ungraded_line(submission, settings, submission.closed[0]), True
+    folder, complete = new_folder(), False
     try:
         sandbox = _warm_sandbox(settings)
-        submission = unpack(packed, Path(place)) or _unread(packed, settings)
-        own = replace(settings, seed=settings.seed_of(packed.key))
-        report = grade_submission(own, submission, name=packed.name, sandbox=sandbox)
-        sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
-        return _line(packed, report, sandbox.isolation), sound
+        notebooks = unpack(submission, Path(folder)) or _stand_in(submission, settings)
+        settings = replace(settings, seed=settings.seed_of(submission.key))
+        report = grade_submission(settings, notebooks, name=submission.name, sandbox=sandbox)
+        stages = {verdict.stage for verdict in report.verdicts if verdict.status == "could_not_grade"}
+        complete = stages <= {ENVIRONMENT}
+        return _line(submission, report, sandbox.isolation), complete
     finally:
-        remove_folder(place)
-        if not sound:
+        remove_folder(folder)
+        if not complete:
             close_sandboxes(threading.get_ident())
 
 
-def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
+def _line(submission: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
     """The journal's, with the notes on what was not read."""
-    absence, (first, *others) = tuple(_absence(packed, report)), report.lessons
-    lessons = (replace(first, notes=(*packed.notes, *absence, *first.notes)), *others)
-    attention = (*packed.attention, *absence, *report.attention)
-    report = replace(report, path=packed.path, lessons=lessons, attention=attention)
-    return to_line(JournalEntry(packed.key, packed.digest, isolation, report))
+    absence, (first, *others) = tuple(_absence(submission, report)), report.lessons
+    lessons = (replace(first, notes=(*submission.notes, *absence, *first.notes)), *others)
+    attention = (*submission.attention, *absence, *report.attention)
+    report = replace(report, path=submission.path, lessons=lessons, attention=attention)
+    return to_line(JournalEntry(submission.key, submission.digest, isolation, report))
 
 
-def _absence(packed: PackedSubmission, report: SubmissionReport) -> Iterator[str]:
+def _absence(submission: PackedSubmission, report: SubmissionReport) -> Iterator[str]:
     """A sentence where a lesson has no answers, and the reason may be that they were handed in as something else, or not at all."""
-    absent = [one.name[:2] for one in report.lessons if all(verdict.status == "missing" for verdict in one.verdicts)]
-    if absent and (packed.others or not (packed.files or packed.attention)):
-        which = f"lesson{'s' * (len(absent) > 1)} {join_names(absent, len(absent))}"
-        others = join_names(packed.others)
+    missing = [lesson for lesson in report.lessons if all(verdict.status == "missing" for verdict in lesson.verdicts)]
+    if missing and (submission.others or not (submission.files or submission.attention)):
+        numbers = join_names([lesson.name[:2] for lesson in missing], len(missing))
+        others = join_names(submission.others)
         instead = f", but files that are no notebooks, which are not read: {others}" if others else ""
-        yield f"No answers to {which}{instead}."
+        yield f"No answers to lesson{'s' * (len(missing) > 1)} {numbers}{instead}."
 
 
 # --- local grading processes -----------------------------------------------------------------
@@ -141,11 +142,11 @@ class LocalPool:
         # Its other end closes when this process ends, killed or not.
         self._ends, self._alive = self._context.Pipe(duplex=False)
         self._idle: list[tuple[Any, Any]] = []  # processes, each with the channel to it
-        deaf = None
+        block_interrupt = None
         if sys.platform != "win32":  # what these threads start doesn't hear Ctrl-C, not while it imports either
             resource_tracker.ensure_running()  # it would make the thread hear again that starts it
-            deaf = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
-        self._threads = ThreadPoolExecutor(jobs, initializer=deaf)
+            block_interrupt = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
+        self._threads = ThreadPoolExecutor(jobs, initializer=block_interrupt)
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Its exception is a SandboxError where the process has ended."""
@@ -234,37 +235,37 @@ def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> 
 
     Where the grader itself failed, or its process ended, it tries once more after all others, with nothing else in hand.
     """
-    waiting, again = deque(entries), set[str]()
+    waiting, retries = deque(entries), set[str]()
     running: dict[Future, tuple[ClassEntry, PackedSubmission]] = {}
     while waiting or running:
-        while waiting and len(running) < (1 if waiting[0].key in again else pool.width):
-            packed = pack(entry := waiting.popleft())
-            running[pool.submit(grade_packed, packed, settings)] = entry, packed
+        while waiting and len(running) < (1 if waiting[0].key in retries else pool.width):
+            submission = pack(entry := waiting.popleft())
+            running[pool.submit(grade_packed, submission, settings)] = entry, submission
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-            entry, packed = running.pop(future)
+            entry, submission = running.pop(future)
             try:
-                line, sound = future.result()
+                line, complete = future.result()
             except TooOpen:
                 raise
             except Exception as error:  # the process ended, or a mistake of ours
-                line, sound = _ungraded_line(packed, settings, f"{type(error).__name__}: {error}"), False
-            if sound or entry.key in again:
+                line, complete = _ungraded_line(submission, settings, f"{type(error).__name__}: {error}"), False
+            if complete or entry.key in retries:
                 yield line
             else:
-                again.add(entry.key)
+                retries.add(entry.key)
                 waiting.append(entry)
 
 
-def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
-    return _line(packed, could_not_grade_all(settings, _unread(packed, settings), why), settings.require)
+def _ungraded_line(submission: PackedSubmission, settings: Settings, reason: str) -> bytes:
+    return _line(submission, could_not_grade_all(settings, _stand_in(submission, settings), reason), settings.require)
 
 
-def _unread(packed: PackedSubmission, settings: Settings) -> Submission:
-    return empty_submission(settings.course, packed.name, packed.path, settings.lessons)
+def _stand_in(submission: PackedSubmission, settings: Settings) -> Submission:
+    return empty_submission(settings.course, submission.name, submission.path, settings.lessons)
 
 
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
-    held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    reports, course, own = tuple(result.report for result in results), settings.course.title, settings.seed_per_learner
-    return Report(reports, settings.seed, isolation=held, course=course, own_seeds=own)
+    isolation = min((result.isolation for result in results), key=LEVELS.index, default="process")
+    reports, own_seeds = tuple(result.report for result in results), settings.seed_per_learner
+    return Report(reports, settings.seed, isolation=isolation, course=settings.course.title, own_seeds=own_seeds)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import unicodedata
 from collections import Counter
@@ -22,17 +21,13 @@ from grader.grading.journal import JournalEntry
 from grader.submission import platforms
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import recognize_lesson
+from grader.submission.submission import lesson_of_bytes
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import labels, learner_name, printable, same_name_groups
 from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
-# A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
-_LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
-_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,8 @@ class PackedSubmission:
         digest = hashlib.sha256()
         order = save_order(file.changed_ns for file in self.files)  # which was saved last, not when
         for file in self.files:
-            about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
-            digest.update(repr(about).encode() + file.content)
+            traits = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
+            digest.update(repr(traits).encode() + file.content)
         digest.update(repr((self.name, self.notes, *self.others)).encode())
         return digest.hexdigest()[:32]
 
@@ -111,31 +106,30 @@ def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
     """
     place = printable(str(folder))
     try:
-        listed = sorted(os.listdir(folder))
+        keys = sorted(os.listdir(folder))
     except FileNotFoundError:
         raise InputError(f"there is no folder {place}.") from None
     except NotADirectoryError:
-        packed = platforms.archive_refusal([folder.name])
+        is_archive = bool(platforms.archive_refusal([folder.name]))
         raise InputError(
             f"{place} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
             "one folder per learner; name that."
-            if packed
+            if is_archive
             else f"{place} is a file; a folder with one subfolder or notebook per learner is expected. "
             "`grader grade` takes a single notebook."
         ) from None
     except OSError as error:
         raise InputError(f"{place} can't be opened: {error.strerror}.") from None
-    files = [key for key in listed if not os.path.isdir(folder / key)]
-    refused = platforms.refusal(listed) or platforms.archive_refusal(files)
-    if refused:
-        raise InputError(f"{place} {refused}")
-    learners = [entry for key in listed if (entry := _entry(folder / key, key))]
+    files = [key for key in keys if not os.path.isdir(folder / key)]
+    if refusal := platforms.refusal(keys) or platforms.archive_refusal(files):
+        raise InputError(f"{place} {refusal}")
+    learners = [entry for key in keys if (entry := _entry(folder / key, key))]
     if not learners:
         raise InputError(f"{place} contains no learner; expected one subfolder or one .ipynb file for each.")
-    learners.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
+    learners.sort(key=lambda entry: (unicodedata.normalize("NFKC", entry.name).casefold(), entry.key))
     expected = {*NOT_LEARNERS} - {"solutions"}  # which may be somebody's
-    others = {key for key in listed if key[0] != "." and key.lower() not in expected} - {one.key for one in learners}
-    return learners, [printable(key) for key in sorted(others)]
+    others = {key for key in keys if key[0] != "." and key.lower() not in expected}
+    return learners, [printable(key) for key in sorted(others - {entry.key for entry in learners})]
 
 
 def _entry(path: Path, key: str) -> ClassEntry | None:
@@ -149,33 +143,33 @@ def _entry(path: Path, key: str) -> ClassEntry | None:
 
 def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
     """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
-    names = [one.name for one in learners]
-    shown_as = labels(names)
+    names = [entry.name for entry in learners]
+    aliases = labels(names)
     return [
-        f"{', '.join(names[at] for at in group)} differ at most in case, spaces, or invisible characters; the reports "
-        f"call them {', '.join(shown_as[at] for at in group)}: find out whose work each one is before you import grades."
+        f"{', '.join(names[i] for i in group)} differ at most in case, spaces, or invisible characters; the reports "
+        f"call them {', '.join(aliases[i] for i in group)}: find out whose work each one is before you import grades."
         for group in same_name_groups(names)
     ]
 
 
 def pack(entry: ClassEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
-    whose = (entry.key, entry.name, str(entry.path))
+    identity = (entry.key, entry.name, str(entry.path))
     if links.is_link(entry.path):
-        link = (f"{links.sentence(entry.path, printable(entry.key))}; links are not followed, so it was not read.",)
-        return PackedSubmission(*whose, (), link, link)
+        note = (f"{links.sentence(entry.path, printable(entry.key))}; links are not followed, so it was not read.",)
+        return PackedSubmission(*identity, (), note, note)
     try:
         search = FolderSearch(entry.path) if os.path.isdir(entry.path) else None
     except OSError as error:
-        shut = (f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read.",)
-        return PackedSubmission(*whose, (), shut, shut, (), shut)
+        note = (f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read.",)
+        return PackedSubmission(*identity, (), note, note, (), note)
     files, notes, closed = [], search.notes if search else [], search.closed if search else []
-    left = MOST_BYTES
+    room = MOST_BYTES
     for path in search.files if search else [entry.path]:
         place = path.relative_to(entry.path).parts or (path.name,)
         name = printable("/".join(place))
         try:
-            content = links.read(path, entry.path.parent, min(MAX_FILE_BYTES, left))
+            content = links.read(path, entry.path.parent, min(MAX_FILE_BYTES, room))
         except links.LinkError as error:
             notes.append(f"{error} It was not read.")
             continue
@@ -183,26 +177,26 @@ def pack(entry: ClassEntry) -> PackedSubmission:
             closed.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
             notes.append(closed[-1])
             continue
-        data, about = content.data, content.status
+        data, status = content.data, content.status
         size = len(data or b"")
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             size = -1
-        elif about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
-            size = about.st_size
+        elif status.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
+            size = status.st_size
         elif data is None:
             notes.append(f"{name} was not read: the notebooks together have more than {MOST_BYTES >> 20} MB.")
             continue
-        left -= len(data or b"")
-        files.append(PackedFile(place, data, size, about.st_mtime_ns))
-        notes += links.hard_link_note(name, about)
+        room -= len(data or b"")
+        files.append(PackedFile(place, data, size, status.st_mtime_ns))
+        notes += links.hard_link_note(name, status)
     attention = tuple(note for note in notes if not search or note not in search.expected)
     others = tuple(search.others) if search else ()
-    return PackedSubmission(*whose, tuple(files), tuple(notes), attention, others, tuple(closed))
+    return PackedSubmission(*identity, tuple(files), tuple(notes), attention, others, tuple(closed))
 
 
-def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
+def unpack(submission: PackedSubmission, folder: Path) -> Path | None:
     """Lays a submission out in an empty folder. Returns: that, None where no notebook was handed in."""
-    for file in packed.files:
+    for file in submission.files:
         if any(part in ("", ".", "..") or os.sep in part for part in file.place):
             raise ValueError(f"not a place within a submission: {file.place!r}")
         path = folder.joinpath(*file.place)
@@ -216,59 +210,52 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
             os.mkfifo(path)
             continue
         os.utime(path, ns=(file.changed_ns, file.changed_ns))
-    return folder if packed.files else None
+    return folder if submission.files else None
 
 
 def take_inventory(course: Course, learners: Iterable[ClassEntry]) -> list[InventoryEntry]:
     """What each of them handed in, read once for all that is asked of it; of the bytes one learner's are in memory."""
     inventory = []
-    for one in learners:
-        packed, files = pack(one), []
-        for file in packed.files:
-            lesson = lesson_of(course, file.place[-1], file.data or b"")
+    for entry in learners:
+        submission, files = pack(entry), []
+        for file in submission.files:
+            lesson = lesson_of_bytes(course, Path(file.place[-1]), file.data or b"")
             files.append(FileRecord("/".join(file.place), lesson, file.content))
-        inventory.append(InventoryEntry(one.key, one.name, one.path, packed.digest, tuple(files)))
+        inventory.append(InventoryEntry(entry.key, entry.name, entry.path, submission.digest, tuple(files)))
     return inventory
 
 
 def choose_lessons(
-    course: Course, learners: Sequence[InventoryEntry], kept: Sequence[str] = ()
+    course: Course, learners: Sequence[InventoryEntry], previous: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The lessons that at least half of the learners handed in, and sentences: what was taken, what every other lesson would change.
+    """The lessons that at least half of the learners handed in, and sentences: which these are, what every other lesson would change.
 
-    kept: those of the run that goes on, whatever came since.
+    previous: those of the run that goes on, whatever came since.
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
     counts = Counter[str]()
-    for one in learners:
-        counts.update({file.lesson for file in one.files} - {""})
-    taken = tuple(kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners)))
-    if not taken:
-        had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
+    for learner in learners:
+        counts.update({file.lesson for file in learner.files} - {""})
+    lessons = tuple(previous or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners)))
+    if not lessons:
+        tally = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
         example = _numbers(sorted(counts) or course.lessons()[:1])
         raise InputError(
-            f"no lesson was handed in by at least half of the {len(learners)} learners ({had}). Say which to grade, "
+            f"no lesson was handed in by at least half of the {len(learners)} learners ({tally}). Say which to grade, "
             f"such as --lessons {example}; a lesson that was not handed in counts as missing."
         )
-    which, are, them = ("Lessons", "are", "them") if len(taken) > 1 else ("Lesson", "is", "it")
-    numbers = join_names([lesson[:2] for lesson in taken], len(taken))
+    noun, verb, pronoun = ("Lessons", "are", "them") if len(lessons) > 1 else ("Lesson", "is", "it")
+    numbers = join_names([lesson[:2] for lesson in lessons], len(lessons))
     sentences = [
-        f"{which} {numbers} {are} graded: at least half of the learners had handed {them} in when this run began. "
+        f"{noun} {numbers} {verb} graded: at least half of the learners had handed {pronoun} in when this run began. "
         "A lesson that was not handed in counts as missing."
     ]
-    for other in sorted(set(counts) - set(taken)):
-        more = _numbers(sorted({*taken, other}))
+    for lesson in sorted(set(counts) - set(lessons)):
+        option = f"--lessons {_numbers(sorted({*lessons, lesson}))}"
         sentences.append(
-            f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(learners)} handed in."
+            f"{option} would add lesson {lesson[:2]}, which {counts[lesson]} of {len(learners)} handed in."
         )
-    return taken, sentences
-
-
-def lesson_of(course: Course, file: str, data: bytes) -> str:
-    """As which lesson a notebook will be graded, by the look of its bytes, since nothing is parsed here; '' for none."""
-    metadata = _LESSON.search(data)
-    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
-    return recognize_lesson(course, metadata[1].decode() if metadata else "", Path(file), names)
+    return lessons, sentences
 
 
 def _numbers(lessons: Iterable[str]) -> str:
@@ -276,34 +263,34 @@ def _numbers(lessons: Iterable[str]) -> str:
 
 
 def plan_resume(
-    learners: Sequence[InventoryEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+    learners: Sequence[InventoryEntry], graded: Mapping[str, JournalEntry], regrade: Collection[str] = ()
 ) -> tuple[dict[str, JournalEntry], list[InventoryEntry], list[str]]:
     """Of a run that goes on: which results stay, by key, who is graded now, and sentences on why.
 
-    learners: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
+    learners: who is in the class's folder now. graded: the journal's results. regrade: keys of those to grade whatever was found.
     """
-    kept: dict[str, JournalEntry] = {}
-    left: list[InventoryEntry] = []
-    why: dict[str, list[str]] = {}
-    for one in learners:
-        result = graded.get(one.key)
+    results: dict[str, JournalEntry] = {}
+    pending: list[InventoryEntry] = []
+    groups: dict[str, list[str]] = {}  # names by reason
+    for learner in learners:
+        result = graded.get(learner.key)
         if result is None:
             reason = "Not in the journal yet, graded now"
-        elif result.digest != one.digest:
+        elif result.digest != learner.digest:
             reason = "Changed since they were graded, graded again"
         elif result.report.ungraded:
             reason = "Could not be graded completely, tried again"
-        elif one.key in again:
+        elif learner.key in regrade:
             reason = "Graded again as asked"
         else:
-            kept[one.key] = result
+            results[learner.key] = result
             continue
-        left.append(one)
-        why.setdefault(reason, []).append(one.name)
-    here = {one.key for one in learners}
-    if gone := [result.report.name for key, result in graded.items() if key not in here]:
-        why["No longer in the folder, and in no report"] = gone
-    return kept, left, [f"{reason}: {join_names(names)}." for reason, names in why.items()] if graded else []
+        pending.append(learner)
+        groups.setdefault(reason, []).append(learner.name)
+    absent = graded.keys() - {learner.key for learner in learners}
+    if names := [result.report.name for key, result in graded.items() if key in absent]:
+        groups["No longer in the folder, and in no report"] = names
+    return results, pending, [f"{reason}: {join_names(names)}." for reason, names in groups.items()] if graded else []
 
 
 def keys_of(names: Sequence[str], learners: Sequence[ClassEntry]) -> frozenset[str]:
@@ -313,9 +300,9 @@ def keys_of(names: Sequence[str], learners: Sequence[ClassEntry]) -> frozenset[s
     """
     keys = set()
     for name in names:
-        theirs = {one.key for one in learners if name in (one.key, one.name)}
-        if not theirs:
-            near = did_you_mean(name, [one.name for one in learners])
-            raise InputError(f"there is no learner {printable(name)!r} in the folder{near}")
-        keys |= theirs
+        matches = {entry.key for entry in learners if name in (entry.key, entry.name)}
+        if not matches:
+            suggestion = did_you_mean(name, [entry.name for entry in learners])
+            raise InputError(f"there is no learner {printable(name)!r} in the folder{suggestion}")
+        keys |= matches
     return frozenset(keys)

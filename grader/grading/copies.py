@@ -25,26 +25,26 @@ def add_copies(
     aliases: Mapping[str, str],
 ) -> tuple[SubmissionReport, ...]:
     """The reports with a sentence for each learner whose files others have, too. aliases: the names in it, where there are others."""
-    owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, with the file's place
-    for who, (one, report) in enumerate(zip(learners, reports, strict=True)):
-        begun = {
+    owners: dict[bytes, dict[int, str]] = {}  # of each content the learners, by position, with the file's place
+    for position, (learner, report) in enumerate(zip(learners, reports, strict=True)):
+        attempted_lessons = {
             lesson.name
             for lesson in report.lessons
             if any(verdict.status not in ("not_started", "missing") for verdict in lesson.verdicts)
         }
-        for file in one.files:
-            if file.content != NOTHING and file.lesson in begun:
-                owners.setdefault(file.content, {}).setdefault(who, file.place)
-    shared: list[dict[str, list[str]]] = [{} for _ in reports]  # of each learner, by who has the same files: these
+        for file in learner.files:
+            if file.content != NOTHING and file.lesson in attempted_lessons:
+                owners.setdefault(file.content, {}).setdefault(position, file.place)
+    copies: list[dict[str, list[str]]] = [{} for _ in reports]  # of each learner, by who has the same files: these
     names = [aliases.get(report.name, report.name) for report in reports]
     for places in owners.values():
-        originals = {collected[who].paths.get(place, "") or str(who) for who, place in places.items()}
-        for who, place in places.items() if len(originals) > 1 else ():
-            others = join_names([names[other] for other in places if other != who])
-            shared[who].setdefault(others, []).append(printable(place))
+        originals = {collected[i].paths.get(place, "") or str(i) for i, place in places.items()}
+        for position, place in places.items() if len(originals) > 1 else ():
+            others = join_names([names[other] for other in places if other != position])
+            copies[position].setdefault(others, []).append(printable(place))
     submissions = []
-    for report, mine in zip(reports, shared, strict=True):
-        pairs = mine.items()
-        same = [f"The same file, byte for byte, as {them} handed in: {join_names(files)}." for them, files in pairs]
-        submissions.append(replace(report, attention=(*same, *report.attention)))
+    for report, files in zip(reports, copies, strict=True):
+        sentence = "The same file, byte for byte, as {} handed in: {}."
+        sentences = [sentence.format(others, join_names(places)) for others, places in files.items()]
+        submissions.append(replace(report, attention=(*sentences, *report.attention)))
     return tuple(submissions)

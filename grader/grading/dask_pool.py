@@ -49,20 +49,20 @@ class Cluster:
     def _check(self) -> None:
         """Raises: InputError where not all workers hold this very course."""
         try:
-            theirs = self._client.run(_digest_of_worker)
+            digests = self._client.run(_digest_of_worker)
         except Exception as error:
             raise InputError(
                 f"a worker of {self.address} can't import the grader ({error}); install the same version there."
             ) from None
-        if not theirs:
+        if not digests:
             raise InputError(
                 f"the scheduler at {self.address} has no workers yet; start one with `dask worker {self.address}`."
             )
-        mine = course_digest(self._course)
-        differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
-        if differing:
-            own = f", and start it with {COURSE_ENV} naming the folder of your course" * (not self._course.installed)
-            raise InputError(f"worker {differing[0]} has another version of the course; install this one there{own}.")
+        own_digest = course_digest(self._course)
+        outdated = sorted(worker for worker, digest in digests.items() if digest != own_digest)
+        if outdated:
+            remedy = f", and start it with {COURSE_ENV} naming the folder of your course" * (not self._course.installed)
+            raise InputError(f"worker {outdated[0]} has another version of the course; install this one there{remedy}.")
 
     @property
     def width(self) -> int:

@@ -52,18 +52,18 @@ class Settings:
 
     def seed_of(self, key: str) -> int:
         """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
-        own = sha256(f"{self.seed} {key}".encode()).digest()[:4]
-        return int.from_bytes(own) if self.seed_per_learner else self.seed
+        digest = sha256(f"{self.seed} {key}".encode()).digest()[:4]
+        return int.from_bytes(digest) if self.seed_per_learner else self.seed
 
     @property
     def torch(self) -> bool:
         return any(map(self.course.needs_torch, self.lessons or ()))
 
-    def sandbox(self, **more: Any) -> Sandbox:
-        """One to grade with. more: as Sandbox takes it."""
-        return Sandbox(self.timeout_s, require=self.require, probes=self.course.probe_texts(), **more)
+    def sandbox(self, **options: Any) -> Sandbox:
+        """One to grade with. options: as Sandbox takes them."""
+        return Sandbox(self.timeout_s, require=self.require, probes=self.course.probe_texts(), **options)
 
-    def counted(self, lesson: str) -> tuple[str, ...]:
+    def exercises_of(self, lesson: str) -> tuple[str, ...]:
         """The exercises of a lesson that count."""
         return tuple(name for name in self.course.exercises[lesson] if self.exercises is None or name in self.exercises)
 
@@ -98,9 +98,9 @@ class Deadline:
             headline = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
             next_step = "First fix the exercises that ran out of time; then this one can be tried."
             return Verdict(name, "timeout", headline, "runs", next_step=next_step)
-        why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
+        cause = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
         headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
-        return Verdict(name, "could_not_grade", headline, details=(why,))
+        return Verdict(name, "could_not_grade", headline, details=(cause,))
 
 
 def grade_submission(
@@ -132,8 +132,8 @@ def grade_submission(
                 submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
                 lessons = lessons or tuple(lesson_of_name(course, Path(path)).split()) or None
-                unread = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
-                return could_not_grade_all(settings, unread, _words(error))
+                submission = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
+                return could_not_grade_all(settings, submission, _describe(error))
         if submission.needs_torch:
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and libraries.installed("torch"):
@@ -142,17 +142,16 @@ def grade_submission(
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         stack.callback(sandbox.reader.end)
-        names = {lesson: settings.counted(lesson) for lesson in submission.lessons}
+        names = {lesson: settings.exercises_of(lesson) for lesson in submission.lessons}
         sandbox.begin_submission(sum(map(len, names.values())))
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
-                left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
-                message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
+                pending = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
+                message = f"{submission.message} Lessons that are not graded yet: {pending}.".strip()
                 on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
             reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, settings, deadline or Deadline()))
-    attention = tuple(submission.attention)
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, submission.attention)
 
 
 def grade(
@@ -178,17 +177,17 @@ def grade(
         with suppress(SandboxError):  # its report tells
             first = [read_submission(settings.course, path, None, settings.lessons, reader) for path in paths[:1]]
         # Made when it is known what the first one needs, it starts its processes once, unless a later one needs torch.
-        sandbox = stack.enter_context(settings.sandbox(torch=any(one.needs_torch for one in first), reader=reader))
+        sandbox = stack.enter_context(settings.sandbox(torch=any(work.needs_torch for work in first), reader=reader))
         if settings.require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
 
-        def report(*more: SubmissionReport) -> Report:
-            return Report((*reports, *more), settings.seed, isolation=sandbox.isolation, course=settings.course.title)
+        def report(*last: SubmissionReport) -> Report:
+            return Report((*reports, *last), settings.seed, isolation=sandbox.isolation, course=settings.course.title)
 
         for path, submission in zip(paths, [*first, *paths[len(first) :]], strict=True):
             on_start(str(path))
-            tell = lambda one: on_progress(report(one))
+            tell = lambda last: on_progress(report(last))
             reports.append(grade_submission(settings, submission, sandbox=sandbox, deadline=deadline, on_progress=tell))
         return report()
 
@@ -200,9 +199,8 @@ def _grade_lesson(
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
-        needed = {"torch"} if course.needs_torch(lesson) else set()
-        needed |= {module for name in names for module in exercises[name].libraries}
-        for module in sorted(needed):
+        modules = {module for name in names for module in exercises[name].libraries}
+        for module in sorted({*modules, "torch"} if course.needs_torch(lesson) else modules):
             if not libraries.installed(module):
                 return LessonReport(lesson, _ungraded(names, libraries.how_to_install(module)), points)
         if deadline.is_over:
@@ -210,7 +208,7 @@ def _grade_lesson(
         plan = submission.plan(lesson)
         candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
-        return LessonReport(lesson, _ungraded(names, _words(error)), dict.fromkeys(names, 0))
+        return LessonReport(lesson, _ungraded(names, _describe(error)), dict.fromkeys(names, 0))
     sources = {name: candidate.sources for name, candidate in candidates.items()}
     judgements = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
@@ -219,11 +217,11 @@ def _grade_lesson(
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
     shares = {}
     if follow_through:
-        for name, (callees, other) in _plans_with_solutions(course, plan, verdicts, sources).items():
-            again = _candidates(course, other, sandbox, exercises)
-            if _verdict(exercises[name], again[name], seed, deadline).passed:
+        for name, (callees, assisted_plan) in _plans_with_solutions(course, plan, verdicts, sources).items():
+            candidate = _candidates(course, assisted_plan, sandbox, exercises)[name]
+            if _verdict(exercises[name], candidate, seed, deadline).passed:
                 shares[name] = (callees, follow_through)
-    code = {name: plan.cells[at].text[:MAX_TEXT] for name, at in plan.owners.items() if name in names}
+    code = {name: plan.cells[index].text[:MAX_TEXT] for name, index in plan.owners.items() if name in names}
     return LessonReport(lesson, verdicts, points, notes, code=code, follow_through=shares)
 
 
@@ -252,23 +250,23 @@ def _plans_with_solutions(
         places = {callee: plan.owners[callee] for callee in _failing_callees(name, failing, sources)}
         if places and plan.owners[name] not in places.values():
             cells = list(plan.cells)
-            for callee, at in places.items():
-                cells[at] = RunCell(cells[at].label, references.solution_text(course, callee), own=False)
+            for callee, index in places.items():
+                cells[index] = RunCell(cells[index].label, references.solution_text(course, callee), own=False)
             plans[name] = " and ".join(sorted(places)), replace(plan, cells=tuple(cells))
     return plans
 
 
 def _failing_callees(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
     """The failing exercises that one calls, and those that these call."""
-    called: set[str] = set()
-    left = [name]
-    while left:
-        own = sources[one := left.pop()]
-        calls = {slip.name for slip in own.slips(one) if slip.kind == "calls"} if own is not None else set()
-        new = calls & failing - called - {name}
-        called |= new
-        left += new
-    return called
+    callees: set[str] = set()
+    queue = [name]
+    while queue:
+        caller = queue.pop()
+        slips = sources[caller].slips(caller) if sources[caller] is not None else ()
+        new = {slip.name for slip in slips if slip.kind == "calls"} & failing - callees - {name}
+        callees |= new
+        queue += new
+    return callees
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:
@@ -277,7 +275,7 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
     try:
         return limit_text(deadline.note(judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
-        return could_not_grade(exercise.name, _words(error))
+        return could_not_grade(exercise.name, _describe(error))
 
 
 def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
@@ -291,39 +289,40 @@ def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
     return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=details)
 
 
-def could_not_grade(name: str, why: str) -> Verdict:
+def could_not_grade(name: str, reason: str) -> Verdict:
     """The verdict on an exercise where the grader itself failed."""
     headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
-    return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
+    return Verdict(name, "could_not_grade", headline, details=(reason[:2000],))
 
 
-def _ungraded(names: Iterable[str], why: str) -> tuple[Verdict, ...]:
-    return tuple(could_not_grade(name, why) for name in names)
+def _ungraded(names: Iterable[str], reason: str) -> tuple[Verdict, ...]:
+    return tuple(could_not_grade(name, reason) for name in names)
 
 
-def could_not_grade_all(settings: Settings, submission: Submission, why: str) -> SubmissionReport:
+def could_not_grade_all(settings: Settings, submission: Submission, reason: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
-        names = settings.counted(lesson)
+        names = settings.exercises_of(lesson)
         points = {name: submission.course.exercise(name).points for name in names}
-        reports.append(LessonReport(lesson, _ungraded(names, why), points))
+        reports.append(LessonReport(lesson, _ungraded(names, reason), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
 def limit_text(verdict: Verdict) -> Verdict:
     """The verdict with at most MAX_TEXT characters of text; what is cut ends in '…'."""
-    left = MAX_TEXT
+    room = MAX_TEXT
 
     def cut(text: str) -> str:
-        nonlocal left
-        kept = text if len(text) <= left else text[: max(left - 1, 0)] + "…" * (left > 0)
-        left -= len(kept)
-        return kept
+        nonlocal room
+        if len(text) > room:
+            text = text[: max(room - 1, 0)] + "…" * (room > 0)
+        room -= len(text)
+        return text
 
     line = verdict.line and verdict.line._replace(text=cut(verdict.line.text), function=cut(verdict.line.function))
     keys = ("headline", "slip", "experiment", "next_step", "printed")

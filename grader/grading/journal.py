@@ -96,11 +96,11 @@ class Journal(ExitStack):
                 self.add(_line({"grader_journal": FORMAT, "settings": encoded(settings)}))
                 _sync_folder(path.parent)
             else:
-                changed = accept_settings(path, contents.settings, settings, rescore)
+                changes = accept_settings(path, contents.settings, settings, rescore)
                 self._file.truncate(contents.length)
-                if changed:
+                if changes:
                     values = encoded(settings)
-                    self.add(_line({"rescored": {key: values[key] for key in (*changed, "set_by")}}))
+                    self.add(_line({"rescored": {key: values[key] for key in (*changes, "set_by")}}))
             self.push(stack.pop_all())
 
     def add(self, line: bytes) -> None:
@@ -117,16 +117,16 @@ class Journal(ExitStack):
 def accept_settings(path: Path, old: RunSettings, settings: RunSettings, rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
     changes = scheme.differences(old, settings)
-    refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.MARKS)}
-    if refused:
-        options = set(refused) - {"course", "isolation"}
+    conflicts = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.MARKS)}
+    if conflicts:
+        options = set(conflicts) - {"course", "isolation"}
         advice = "Set these as they were to continue" if options else "Continue it as it was begun"
         advice += ", or name another folder to start a new run."
-        if not rescore and set(refused) <= set(scheme.MARKS):
+        if not rescore and set(conflicts) <= set(scheme.MARKS):
             advice += (
                 " To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
-        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {advice}")
+        raise InputError(f"{path} was begun with other settings: {', '.join(conflicts.values())}. {advice}")
     return changes
 
 

@@ -26,7 +26,6 @@ from grader.grading import marks, pseudonyms
 from grader.grading.journal import JournalContents, load
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
-from grader.reports.html import render
 from grader.reports.report import HandMark, Report
 from grader.util.errors import InputError
 from grader.util.web import MAX_BODY, JsonHandler, bind
@@ -43,20 +42,20 @@ class Marking:
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
         self.course, self.marks, self.scheme = course, overrides, contents.settings
-        present = (one for key, one in contents.results.items() if key not in contents.absent)
-        results = sorted(present, key=lambda one: one.report.name.casefold())
-        report = Report(tuple(one.report for one in results), contents.settings.seed)
+        present = (result for key, result in contents.results.items() if key not in contents.absent)
+        results = sorted(present, key=lambda result: result.report.name.casefold())
+        report = Report(tuple(result.report for result in results), contents.settings.seed)
         self.report = marks.apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
-            aliases = pseudonyms.choose(journal.parent, [one.report.name for one in results])
-            results.sort(key=lambda one: aliases[one.report.name])
+            aliases = pseudonyms.choose(journal.parent, [result.report.name for result in results])
+            results.sort(key=lambda result: aliases[result.report.name])
             self.report = pseudonyms.pseudonymize(self.report, aliases)
-        names = [(one.key, one.report.name) for one in results]
-        self.names = marks.unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
-        folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
-        more = "" if contents.settings.isolation == "full" else " --require-isolation process"
-        more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
-        self.renewal = f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {AGAIN}"
+        names = [(result.key, result.report.name) for result in results]
+        self.names = marks.unique_spellings([(*pair, *map(sheet.guard, pair)) for pair in names])
+        folder, out = (shlex.quote(str(path)) for path in (Path(results[0].report.path).parent, journal.parent))
+        flags = "" if contents.settings.isolation == "full" else " --require-isolation process"
+        flags += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
+        self.renewal = f"`grader class {folder} --out {out} --resume{flags}` puts the marks into every report. {AGAIN}"
         self.summary()  # wrong marks are told at once
 
     def summary(self) -> ClassSummary:
@@ -73,48 +72,48 @@ class Pages(JsonHandler):
         if self.request.method != "GET" and self.request.headers.get("Origin") != self.settings["origin"]:
             raise self.refuse(403, "This comes from another site.")
         try:
-            self.shown = self.marking.summary()
+            self.summary = self.marking.summary()
         except InputError as error:
             raise self.refuse(409, f"Nothing is shown or saved until this is fixed: {error}") from None
-        at = self.path_args[1]
-        if int(at) >= len(self.shown.labels) if at else self.request.method != "GET":
+        learner = self.path_args[1]
+        if int(learner) >= len(self.summary.labels) if learner else self.request.method != "GET":
             raise self.refuse(404, "There is no learner at this address.")
 
-    def get(self, key: str, at: str) -> None:
+    def get(self, key: str, learner: str) -> None:
         nonce = self.set_page_headers()
         exercise = self.get_query_argument("exercise", "")
-        self.finish(page(self.shown, self.marking.renewal, nonce, int(at) if at else None, exercise))
+        self.finish(page(self.summary, self.marking.renewal, nonce, int(learner) if learner else None, exercise))
 
-    def post(self, key: str, at: str) -> None:
-        data, who, marking = self.request_json(), int(at), self.marking
-        exercise, score, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
+    def post(self, key: str, learner: str) -> None:
+        data, position, marking = self.request_json(), int(learner), self.marking
+        exercise, points, comment, previous = (str(data.get(k, "")) for k in ("exercise", "points", "comment", "seen"))
         try:
-            mark = HandMark(marks.parse_points(score) if score.strip() else None, text.clean(comment).strip())
+            mark = HandMark(marks.parse_points(points) if points.strip() else None, text.clean(comment).strip())
             exercise = marking.course.known_exercise(exercise)
-            copied = marks.write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
+            note = marks.write_mark(marking.course, marking.marks, marking.names[position], exercise, mark, previous)
         except InputError as error:
             self.set_status(409)
-            self.finish({"error": f"Not saved: {error.args[0]}", "seen": [seen, *error.args[1:]][-1]})
+            self.finish({"error": f"Not saved: {error.args[0]}", "seen": [previous, *error.args[1:]][-1]})
             return
         except OSError as error:
             raise self.refuse(503, f"Not saved: {marking.marks}: {error.strerror}.") from None
-        one = marking.summary().report.submissions[who]
-        now = {name: mark for lesson in one.lessons for name, mark in lesson.hand_marks.items()}.get(exercise)
-        self.finish({"said": f"Saved.{copied}", "seen": repr(now), "score": text.points(one)})
+        report = marking.summary().report.submissions[position]
+        current = {name: mark for lesson in report.lessons for name, mark in lesson.hand_marks.items()}.get(exercise)
+        self.finish({"said": f"Saved.{note}", "seen": repr(current), "score": text.points(report)})
 
 
-def page(summary: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
-    """The class, or the learner at a place in it; with an exercise that alone, of who has something to look at there."""
-    marked = [{name for lesson in one.lessons for name in lesson.hand_marks} for one in summary.report.submissions]
+def page(summary: ClassSummary, renewal: str, nonce: str, learner: int | None, exercise: str) -> str:
+    """The class, or the learner at a position in it; with an exercise that alone, of who has something to look at there."""
+    submissions = summary.report.submissions
+    hand_marks = [{name for lesson in report.lessons for name in lesson.hand_marks} for report in submissions]
     looks_at = [
-        {name: verdict.status for (_, name), verdict in mine.items() if name in names or verdict.status not in PLAIN}
-        for mine, names in zip(summary.verdicts, marked, strict=True)
+        {name: verdict.status for (_, name), verdict in row.items() if name in names or verdict.status not in PLAIN}
+        for row, names in zip(summary.verdicts, hand_marks, strict=True)
     ]
     counts = Counter(name for statuses in looks_at for name in statuses)
-    rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
-    title = "Marking by hand" if at is None else summary.labels[at]
-    feedback, seen = html.feedback, repr
-    return render("mark.html", **locals())
+    rows = [i for i, statuses in enumerate(looks_at) if i == learner or not exercise or exercise in statuses]
+    title = "Marking by hand" if learner is None else summary.labels[learner]
+    return html.render("mark.html", feedback=html.feedback, repr=repr, **locals())
 
 
 def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:

@@ -73,18 +73,18 @@ def apply_weights(report: Report, weights: Mapping[str, float] | None = None, pa
     """
     weights = weights or {}
 
-    def of(lesson: LessonReport) -> LessonReport:
+    def weigh(lesson: LessonReport) -> LessonReport:
         points = {name: hundredths(weights.get(name, points)) for name, points in lesson.points.items()}
         return replace(lesson, points=points, partial=partial)
 
-    submissions = tuple(replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions)
-    graded, notes = {verdict.exercise for one in submissions for verdict in one.verdicts}, [*report.notes]
+    submissions = tuple(replace(entry, lessons=tuple(map(weigh, entry.lessons))) for entry in report.submissions)
+    graded, notes = {verdict.exercise for entry in submissions for verdict in entry.verdicts}, [*report.notes]
     if weights:
-        own = len(graded & set(weights))
-        notes.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
-    if idle := sorted(set(weights) - graded):
+        count = len(graded & set(weights))
+        notes.append(f"{count} of {len(graded)} exercises have the instructor's points, the others the course's.")
+    if unused := sorted(set(weights) - graded):
         notes.append(
-            f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}."
+            f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(unused)}."
         )
     if partial:
         notes.append("A failed exercise earns the share of its cases that agree with the reference.")
@@ -112,36 +112,36 @@ def read_overrides(course: Course, path: Path) -> Overrides:
             continue
         cells = dict.fromkeys(OVERRIDES, "") | dict(zip(columns, row, strict=False))
         with table.locate_errors(path, line):
-            who, name, score = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
-            if not score and not cells["comment"]:
+            learner, name, points = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
+            if not points and not cells["comment"]:
                 raise InputError("there are neither points nor a comment.")
-            if (who, name) in overrides:
-                raise InputError(f"line {overrides[who, name][0]} already marks {name} of {printable(who)}.")
-            overrides[who, name] = line, HandMark(parse_points(score) if score else None, cells["comment"])
+            if (learner, name) in overrides:
+                raise InputError(f"line {overrides[learner, name][0]} already marks {name} of {printable(learner)}.")
+            overrides[learner, name] = line, HandMark(parse_points(points) if points else None, cells["comment"])
     return overrides
 
 
-def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, seen: str) -> str:
+def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, previous: str) -> str:
     """Writes a mark; without points and comment its line goes. All other cells stay. learner: as unique_spellings() has them.
 
-    seen: repr() of the mark that was there when a person looked. Returns: a sentence where a file of another form was copied, or ''.
+    previous: repr() of the mark that a person saw. Returns: a sentence where a file of another form was copied, or ''.
     Raises: InputError, whose second argument is repr() of the mark where that is another one by now; OSError. Nothing is written then.
     """
     with path.with_name(f".{path.name}.lock").open("ab") as lock:
         if not lock_file(lock):
             raise InputError("Somebody else is saving at this moment; save again.")
         marks = read_overrides(course, path)
-        mine = [marks[who, name] for who, name in marks if who in learner and name == exercise]
-        line, now = mine[-1] if mine else (0, None)  # of several spellings the last one counts
-        if repr(now) != seen:
-            given = "no" if now is None or now.points is None else hundredths(now.points)
-            is_now = f"{given} points, comment: {now.comment or 'none'}" if now else "no mark"
+        matches = [marks[key] for key in marks if key[0] in learner and key[1] == exercise]
+        line, current = matches[-1] if matches else (0, None)  # of several spellings the last one counts
+        if repr(current) != previous:
+            points = "no" if current is None or current.points is None else hundredths(current.points)
+            change = f"{points} points, comment: {current.comment or 'none'}" if current else "no mark"
             raise InputError(
-                f"Somebody else has meanwhile changed this: {is_now}. Save again to replace it.", repr(now)
+                f"Somebody else has meanwhile changed this: {change}. Save again to replace it.", repr(current)
             )
-        text, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
+        text, encoding, delimiter = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
         rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
-        same = not text.strip() or table.format_csv(rows.values(), text, apart).rstrip() == text.rstrip()
+        same = not text.strip() or table.format_csv(rows.values(), text, delimiter).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
         if mark.comment and "comment" not in columns:
@@ -149,19 +149,19 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         cells = {"learner": learner[-1], "exercise": exercise} | dict(zip(columns, row, strict=False))
         cells |= {"points": "" if mark.points is None else str(hundredths(mark.points)), "comment": mark.comment}
         if mark != HandMark(None):
-            rows[line or max(rows) + 1] = [cells.get(each, "") for each in columns] + row[len(columns) :]
-        same = same and (mark != HandMark(None) or not any(cells.get(each) for each in set(columns) - set(OVERRIDES)))
+            rows[line or max(rows) + 1] = [cells.get(column, "") for column in columns] + row[len(columns) :]
+        same = same and (mark != HandMark(None) or not any(map(cells.get, {*columns} - {*OVERRIDES})))
         copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)
-        write_atomically(path, table.format_csv([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
+        write_atomically(path, table.format_csv([rows[i] for i in sorted(rows)], text, delimiter).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 
 def unique_spellings(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of each learner's spellings, the folder's name first, those that are nobody else's or are the folder's name."""
-    counts = Counter(each for theirs in names for each in set(theirs))
-    return [[each for each in theirs if counts[each] == 1 or each == theirs[0]] for theirs in names]
+    counts = Counter(name for spellings in names for name in set(spellings))
+    return [[name for name in spellings if counts[name] == 1 or name == spellings[0]] for spellings in names]
 
 
 def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
@@ -169,20 +169,20 @@ def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequen
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
-    idle, marked, submissions, spellings = dict(overrides), 0, [], unique_spellings(names)
-    for one, theirs in zip(report.submissions, spellings, strict=True):
+    unused, count, submissions, learners = dict(overrides), 0, [], unique_spellings(names)
+    for submission, spellings in zip(report.submissions, learners, strict=True):
         lessons = []
-        for lesson in one.lessons:
-            keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
+        for lesson in submission.lessons:
+            keys = [(learner, name) for learner, name in overrides if learner in spellings and name in lesson.points]
             lessons.append(replace(lesson, hand_marks={key[1]: overrides[key][1] for key in keys}))
-            marked += sum(idle.pop(key)[1].points is not None for key in keys)
-        submissions.append(replace(one, lessons=tuple(lessons)))
-    sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    here = {each for theirs in spellings for each in theirs}
-    lost: dict[str, list[str]] = {}
-    for (who, name), (line, _) in idle.items():  # without the learner's name, which may be told to nobody
-        why = "the exercise is not graded here" if who in here else "there is no such learner here"
-        lost.setdefault(why, []).append(f"line {line} ({name})")
-    sentences = [f"overrides.csv has no effect in {', '.join(lines)}: {why}." for why, lines in lost.items()]
-    notes = (*report.notes, *[sentence] * bool(marked), *sentences)
+            count += sum(unused.pop(key)[1].points is not None for key in keys)
+        submissions.append(replace(submission, lessons=tuple(lessons)))
+    sentence = f"{pluralize(count, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+    present = {name for spellings in learners for name in spellings}
+    lines: dict[str, list[str]] = {}  # by why they have no effect
+    for (learner, name), (line, _) in unused.items():  # without the learner's name, which may be told to nobody
+        reason = "the exercise is not graded here" if learner in present else "there is no such learner here"
+        lines.setdefault(reason, []).append(f"line {line} ({name})")
+    sentences = [f"overrides.csv has no effect in {', '.join(places)}: {reason}." for reason, places in lines.items()]
+    notes = (*report.notes, *[sentence] * bool(count), *sentences)
     return replace(report, submissions=tuple(submissions), notes=notes)

@@ -25,15 +25,15 @@ def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """
     path = folder / LIST
     aliases = _read(path) if path.is_file() else {}
-    written = {name: sheet.guard(name) for name in names}  # a spreadsheet may open the list
-    for cell in written.values():
+    cells = {name: sheet.guard(name) for name in names}  # a spreadsheet may open the list
+    for cell in cells.values():
         while cell not in aliases:
             alias = f"learner {secrets.token_hex(2)}"
             if alias not in aliases.values():
                 aliases[cell] = alias
     rows = sorted((alias, sheet.Verbatim(cell)) for cell, alias in aliases.items())
     write_atomically(path, sheet.write([("pseudonym", "learner"), *rows]), private=True)  # the one file that undoes it
-    return {name: aliases[cell] for name, cell in written.items()}
+    return {name: aliases[cell] for name, cell in cells.items()}
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -51,20 +51,20 @@ def pseudonymize(report: Report, aliases: dict[str, str]) -> Report:
 
     What a learner wrote (code, what it prints, names of files) stays as it is.
     """
-    submissions = [_hidden(one, aliases[one.name]) for one in report.submissions]
-    return replace(report, submissions=tuple(sorted(submissions, key=lambda one: one.name)), not_graded=())
+    submissions = [_replace_name(submission, aliases[submission.name]) for submission in report.submissions]
+    return replace(report, submissions=tuple(sorted(submissions, key=lambda entry: entry.name)), not_graded=())
 
 
-def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
+def _replace_name(report: SubmissionReport, alias: str) -> SubmissionReport:
     # Whole words only: 'ana' is not to change in 'analysis'.
-    own = re.compile(rf"(?<!\w){re.escape(one.name)}(?!\w)", re.IGNORECASE) if len(one.name) >= SHORTEST else None
+    pattern = re.compile(rf"(?<!\w){re.escape(report.name)}(?!\w)", re.IGNORECASE)
 
-    def without(text: str) -> str:
-        return own.sub(lambda _: alias, text) if own else text
+    def redact(text: str) -> str:
+        return pattern.sub(lambda _: alias, text) if len(report.name) >= SHORTEST else text
 
-    def of(lesson: LessonReport) -> LessonReport:
-        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.hand_marks.items()}
-        return replace(lesson, notes=tuple(map(without, lesson.notes)), hand_marks=by_hand)
+    def redact_lesson(lesson: LessonReport) -> LessonReport:
+        hand_marks = {name: replace(mark, comment=redact(mark.comment)) for name, mark in lesson.hand_marks.items()}
+        return replace(lesson, notes=tuple(map(redact, lesson.notes)), hand_marks=hand_marks)
 
-    lessons, attention = tuple(map(of, one.lessons)), tuple(map(without, one.attention))
-    return replace(one, name=alias, path=alias, message=without(one.message), lessons=lessons, attention=attention)
+    lessons, attention = tuple(map(redact_lesson, report.lessons)), tuple(map(redact, report.attention))
+    return replace(report, name=alias, path=alias, message=redact(report.message), lessons=lessons, attention=attention)

@@ -70,8 +70,8 @@ MARKS = tuple(encoded(MarkingScheme()))  # the settings that may change without 
 def differences(earlier: RunSettings, now: RunSettings) -> dict[str, str]:
     """For each setting that changed, in words: what it was and what it is now."""
     old, new = encoded(earlier), encoded(now)
-    changed = [key for key in new if key != "set_by" and _content(key, old[key]) != _content(key, new[key])]
-    return {key: _changed(key, old[key], new[key]) for key in changed}
+    keys = [key for key in new if key != "set_by" and _content(key, old[key]) != _content(key, new[key])]
+    return {key: _describe_change(key, old[key], new[key]) for key in keys}
 
 
 def summary(settings: RunSettings) -> str:
@@ -98,44 +98,44 @@ def _flag(key: str) -> str:
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners by key and, at '', its points, wherever its file lies."""
     if key == "roster" and value:
-        return {"": value["possible"]} | {one["key"]: one["values"] for one in value["people"]}
+        return {"": value["possible"]} | {person["key"]: person["values"] for person in value["people"]}
     return value
 
 
-def _changed(key: str, was: Any, now: Any) -> str:
+def _describe_change(key: str, old: Any, new: Any) -> str:
     if key == "course":
         return "another course, or another version of this one"
-    if key in ("weights", "roster", "extensions") and was and now:
-        theirs, mine = (_content(key, value) for value in (was, now))
-        others = sorted(name for name in theirs.keys() | mine.keys() if name and theirs.get(name) != mine.get(name))
-        return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
-    return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
+    if key in ("weights", "roster", "extensions") and old and new:
+        old, new = (_content(key, value) for value in (old, new))
+        names = sorted(name for name in old.keys() | new.keys() if name and old.get(name) != new.get(name))
+        return f"{_flag(key)} ({f'differs for {join_names(names)}' if names else 'another column'})"
+    return f"{_flag(key)} {_format(key, old)} (now {_format(key, new)})"
 
 
 def _setting(key: str, value: Any) -> str:
     if value is False:
         return f"--no-{_flag(key).removeprefix('--')}"
-    return _flag(key) if value is True else f"{_flag(key)} {_shown(key, value)}"
+    return _flag(key) if value is True else f"{_flag(key)} {_format(key, value)}"
 
 
-_IN_WORDS: dict[str, Callable[[Any], str]] = {
+_FORMATS: dict[str, Callable[[Any], str]] = {
     "due": lambda time: f"{time[:16].replace('T', ' ')} UTC",
     "follow_through": lambda share: f"{100 * share:g} %",
     "grace": format_duration,
-    "penalty": lambda each: f"{each[0]:g}{' %' if each[1] else ' points'} a day",
+    "penalty": lambda penalty: f"{penalty[0]:g}{' %' if penalty[1] else ' points'} a day",
     "extensions": lambda learners: f"for {pluralize(len(learners), 'learner')}",  # pseudonyms are to say nothing
     "weights": lambda points: f"for {pluralize(len(points), 'exercise')}",
     "roster": lambda roster: f"with {pluralize(len(roster['people']), 'learner')}",
 }
 
 
-def _shown(key: str, value: Any) -> str:
+def _format(key: str, value: Any) -> str:
     if value in (None, "", False):
         return "all" if key == "exercises" else "none"
     if value is True:
         return "given"
-    if key in _IN_WORDS:
-        return _IN_WORDS[key](value)
+    if key in _FORMATS:
+        return _FORMATS[key](value)
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

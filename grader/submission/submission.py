@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import itemgetter
@@ -16,12 +17,17 @@ from pathlib import Path, PurePosixPath
 from grader.course.course import Course
 from grader.submission import platforms
 from grader.submission.discover import FolderSearch, describe_contents, level_of, save_order
-from grader.submission.ipynb import Notebook, Unreadable, code_cells
+from grader.submission.ipynb import MAX_FILE_BYTES, Notebook, Unreadable, code_cells
 from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import learner_name, printable
 from grader.util.words import join_names
+
+MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
+# A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
+_LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
+_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -232,7 +238,10 @@ def _read(
     try:
         notebook = reader.notebook(path, base)
     except Unreadable as error:
-        return _File(*location, None, lesson_of_name(course, path), error.summary, str(error))
+        data = b""
+        with suppress(OSError):
+            data = links.read(path, base, MAX_FILE_BYTES).data or b""
+        return _File(*location, None, lesson_of_bytes(course, path, data), error.summary, str(error))
     lesson = recognize_lesson(course, notebook.lesson, path, notebook.defines)
     other = course.other_handout(course.current_name(notebook.lesson))
     if not (lesson or other) and selection is not None and len(selection) == 1:
@@ -259,6 +268,13 @@ def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[
     counts = {lesson: len(defined_names.intersection(course.exercises[lesson])) for lesson in course.lessons()}
     lesson = max(counts, key=counts.__getitem__, default="")  # of several the first
     return lesson if counts.get(lesson) else ""
+
+
+def lesson_of_bytes(course: Course, path: Path, data: bytes) -> str:
+    """The same by the look of a notebook's bytes, which need not be JSON; where there are too many, by its name."""
+    metadata = _LESSON.search(data)
+    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
+    return recognize_lesson(course, metadata[1].decode() if metadata else "", path, names)
 
 
 def lesson_of_name(course: Course, path: Path) -> str:

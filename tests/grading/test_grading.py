@@ -312,10 +312,12 @@ def test_a_statement_that_stands_outside_a_function_is_shown(graded):
 
 def test_an_exercise_that_needs_one_whose_cell_failed_says_so(graded):
     report = graded(
-        toy.solved(double="from mine import double", row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2")
+        toy.solved(
+            double="from absent_module import double", row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2"
+        )
     )
     double, row_sums, _ = report.lessons[0].verdicts
-    assert double.headline.endswith("No module named 'mine'")
+    assert double.headline.endswith("No module named 'absent_module'")
     assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
 
 

@@ -41,8 +41,9 @@ def chosen(folder: Path, kept=()):
 
 # Lesson 05 defines what lesson 01 asks for, and no more of its own: its cells alone do not tell which of the two it is.
 @pytest.mark.parametrize("lesson", COURSE.lessons()[:4])
+@pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("how", ["metadata", "name", "cells", "empty", "another's metadata"])
-def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how):
+def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how, cut):
     notebook = open_course().pristine(lesson)
     names = {"name": f"hw {lesson} (2).ipynb", "empty": f"{lesson[:2]}.ipynb", "another's metadata": f"{FIRST}.ipynb"}
     if how in ("name", "cells", "empty"):
@@ -50,7 +51,10 @@ def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesso
     if how == "empty":
         notebook = ""
     (tmp_path / "ada").mkdir()
-    (tmp_path / "ada" / names.get(how, "mine.ipynb")).write_text(json.dumps(notebook) if notebook else "")
+    text = json.dumps(notebook) if notebook else ""
+    (tmp_path / "ada" / names.get(how, "mine.ipynb")).write_text(
+        text[:-1] if cut else text
+    )  # without its end none can be parsed
     assert chosen(tmp_path)[0] == list(read_submission(open_course(), tmp_path / "ada").lessons) == [lesson]
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.class_folder import lesson_of
 from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
-from grader.submission.ipynb import MAX_BYTES
+from grader.submission.ipynb import MAX_FILE_BYTES
+from grader.submission.submission import lesson_of_bytes
 from grader.util import links
 from grader.util.names import BACKUPS
 
@@ -34,14 +34,14 @@ SAME_TIME_S = SAME_TIME_NS / 1e9
 class Placement:
     """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
 
-    stands: whether 'same' is what counts, and no backup. replaced: the paths of what it took the place of; aside: where these are now,
+    stands: whether 'same' is what counts, and no backup. replaced: the paths of what it took the place of; backup: where these are now,
     below the class's folder.
     """
 
     state: str
     stands: bool = False
     replaced: tuple[Parts, ...] = ()
-    aside: str = ""
+    backup: str = ""
 
 
 class LearnerFolder:
@@ -75,16 +75,16 @@ class LearnerFolder:
         try:
             if latest and old == new and _same_files(self.home, self.incoming, new):
                 return Placement("same", stands=True)
-            newest, kept = _newest(self.home, old), self._is_kept(new)
+            newest, duplicate = _newest(self.home, old), self._is_duplicate(new)
             # By its time; where that says nothing, by whether it has already been replaced once.
             by_time = changed and abs(changed - newest) > SAME_TIME_S
-            if not latest or old and (changed < newest if by_time else kept):
-                if kept:
+            if not latest or old and (changed < newest if by_time else duplicate):
+                if duplicate:
                     return Placement("same")
                 return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
-            aside = self._back_up(self.home, old, newest) if old else ""
+            backup = self._back_up(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
-            return Placement("placed", replaced=tuple(old), aside=aside)
+            return Placement("placed", replaced=tuple(old), backup=backup)
         finally:
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.backups, self.backups.parent):
@@ -92,21 +92,20 @@ class LearnerFolder:
                     folder.rmdir()  # where it is empty
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
-        """What is there of attempts at one of these lessons, or with one of these paths, but for notebooks of lessons that are not among
-        the new ones; sorted."""
+        """What is there of attempts at one of these lessons or with one of these paths, without notebooks of other lessons; sorted."""
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
             attempts.setdefault(self.sources.get(sheet.guard("/".join(parts)), ("", "")), []).append(parts)
         lessons = {*_lessons(self._course, self.incoming, new).values()} - {""}
         superseded = []
         for old in attempts.values():
-            theirs = _lessons(self._course, self.home, old)
-            collided = {parts for parts in old if any(_collide(parts, other) for other in new)}
-            if collided or lessons & {*theirs.values()} or not (lessons or any(theirs.values())):
-                superseded += [parts for parts in old if theirs[parts] in {"", *lessons} or parts in collided]
+            old_lessons = _lessons(self._course, self.home, old)
+            collisions = {parts for parts in old if any(_collide(parts, other) for other in new)}
+            if collisions or lessons & {*old_lessons.values()} or not (lessons or any(old_lessons.values())):
+                superseded += [parts for parts in old if old_lessons[parts] in {"", *lessons} or parts in collisions]
         return sorted(superseded)
 
-    def _is_kept(self, new: Iterable[Parts]) -> bool:
+    def _is_duplicate(self, new: Iterable[Parts]) -> bool:
         """Whether each of the attempt's files is among the backups, or still stands since no later attempt has its lesson."""
         places = [self.home, *self._backups()]
         return all(any(_same_files(place, self.incoming, [parts]) for place in places) for parts in new)
@@ -145,15 +144,15 @@ def refuse_links(path: Path, to: Path) -> None:
 def _files(folder: Path) -> Iterator[Parts]:
     """What lies in a folder and below, links as what they are."""
     for place, folders, names in os.walk(folder):
-        here = Path(place)
-        linked = [name for name in folders if links.is_link(here / name)]
-        yield from ((here / name).relative_to(folder).parts for name in (*names, *linked))
+        parent = Path(place)
+        folder_links = [name for name in folders if links.is_link(parent / name)]
+        yield from ((parent / name).relative_to(folder).parts for name in (*names, *folder_links))
 
 
-def _same_files(one: Path, other: Path, files: Iterable[Parts]) -> bool:
+def _same_files(base: Path, other: Path, files: Iterable[Parts]) -> bool:
     """Whether both folders have these files with the same content. filecmp would trust times that an archive chose."""
     for parts in files:
-        pair = (one.joinpath(*parts), other.joinpath(*parts))
+        pair = (base.joinpath(*parts), other.joinpath(*parts))
         if any(links.is_link(path) or not path.is_file() for path in pair):
             return False
         if pair[0].stat().st_size != pair[1].stat().st_size or pair[0].read_bytes() != pair[1].read_bytes():
@@ -171,14 +170,14 @@ def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> dict[Parts, 
     for parts in files:
         path, lessons[parts] = base.joinpath(*parts), ""
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
-            data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            lessons[parts] = lesson_of(course, path.name, data)
+            data = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else b""
+            lessons[parts] = lesson_of_bytes(course, path, data)
     return lessons
 
 
-def _collide(one: Parts, other: Parts) -> bool:
+def _collide(path: Parts, other: Parts) -> bool:
     """Whether the paths are the same, or one is a folder of the other."""
-    return all(a == b for a, b in zip(one, other, strict=False))
+    return all(a == b for a, b in zip(path, other, strict=False))
 
 
 def _move(base: Path, files: Iterable[Parts], folder: Path) -> None:

@@ -42,14 +42,14 @@ _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 class LearnerOutcome:
     """What became of one learner's files, by their paths in the learner's folder.
 
-    placed: new there. same: there already. kept: earlier attempts, by where they are now. replaced: where what they took the place of
+    placed: new there. same: there already. earlier: older attempts, by where they are now. replaced: where what they took the place of
     is now, below the class's folder. shortened: how many of the files had too long a name.
     """
 
     name: str
     placed: list[str] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     shortened: int = 0
     late: bool = False
@@ -58,7 +58,7 @@ class LearnerOutcome:
 class Collection:
     """What one run collects into a class's folder, and what became of it.
 
-    learners: by folder. others: (path, why) of what was not placed. Raises: InputError where collected.csv is another table.
+    learners: by folder. others: (path, reason) of what was not placed. Raises: InputError where collected.csv is another table.
     """
 
     def __init__(self, course: Course, to: Path, roster: Roster | None, sources: Sources) -> None:
@@ -90,12 +90,12 @@ class Collection:
             self._sources.begin()
             learner = self.learners[name]
             attempts = self._within_limits(learner, _by_path(self._course, self._unpack(files)))
-            learner.late |= any(one.late for several in attempts.values() for one in several)
+            learner.late |= any(file.late for versions in attempts.values() for file in versions)
             latest = {}
-            for parts, several in attempts.items():
-                *older, latest[parts] = several
-                for one in older:
-                    self._place_attempt({parts: one}, False, learner, source)
+            for parts, versions in attempts.items():
+                *older, latest[parts] = versions
+                for file in older:
+                    self._place_attempt({parts: file}, False, learner, source)
             if latest:
                 self._place_attempt(latest, True, learner, source)
 
@@ -114,26 +114,26 @@ class Collection:
             name = person.key if person else _part(learner.name)
             if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
                 name = f"learner {name}"
-            who = person.key if person else learner.name
+            key = person.key if person else learner.name
             if self._roster and not person:
-                why = f"belongs to {learner}, who is not on the roster, or not with certainty"
+                reason = f"belongs to {learner}, who is not on the roster, or not with certainty"
             elif name in ambiguous:
-                why = (
+                reason = (
                     f"could be {name}'s by the roster, and so could each of {', '.join(ambiguous[name])}: none of them was placed; "
                     "find out whose each is, and give the roster the platform's numbers or logins"
                 )
-            elif (other := self._owners.setdefault(fold_name(name), who)) != who:
-                why = f"is of {printable(who)}, whose folder would have the same name as that of {printable(other)}"
+            elif (other := self._owners.setdefault(fold_name(name), key)) != key:
+                reason = f"is of {printable(key)}, whose folder would have the same name as that of {printable(other)}"
             else:
                 self.learners.setdefault(name, LearnerOutcome(name))
                 yield name
                 continue
-            self.others.append((file.member.name, why))
+            self.others.append((file.member.name, reason))
 
     def _unpack(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
         """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
         for file in files:
-            if not file.rest[-1].lower().endswith(ARCHIVES):
+            if not file.parts[-1].lower().endswith(ARCHIVES):
                 yield file
                 continue
             try:
@@ -142,31 +142,32 @@ class Collection:
                 self.others.append((file.member.name, f"is an archive that was not unpacked: it {error}"))
                 yield file
                 continue
-            stem = file.rest[-1].split(".")[0] or "archive"
-            self.others += [(f"{file.member.name}: {path}", why) for path, why in contents.refused]
+            stem = file.parts[-1].split(".")[0] or "archive"
+            self.others += [(f"{file.member.name}: {path}", reason) for path, reason in contents.refusals]
             for member in contents.members:
                 parts = member.parts[1:] if len(member.parts) > 1 and member.parts[0] == stem else member.parts
-                yield replace(file, member=member, packed=file.member.changed, rest=(*file.rest[:-1], stem, *parts))
+                parts = (*file.parts[:-1], stem, *parts)
+                yield replace(file, member=member, archive_changed=file.member.changed, parts=parts)
 
     def _within_limits(
         self, learner: LearnerOutcome, attempts: dict[Parts, list[SubmittedFile]]
     ) -> dict[Parts, list[SubmittedFile]]:
         """What of them one learner may hand in; the rest is told."""
-        allowed: dict[Parts, list[SubmittedFile]] = {}
+        accepted: dict[Parts, list[SubmittedFile]] = {}
         count = size = 0
-        for parts, several in attempts.items():
-            latest = several[-MOST_ATTEMPTS:]
-            if len(several) > len(latest):
-                why = f"is one of {len(several):,} attempts at the same file; the latest {MOST_ATTEMPTS} are collected"
-                self.others.append((several[0].member.name, why))
-            count, size = count + len(latest), size + sum(one.member.size for one in latest)
+        for parts, files in attempts.items():
+            latest = files[-MOST_ATTEMPTS:]
+            if len(files) > len(latest):
+                reason = f"is one of {len(files):,} attempts at the same file; the latest {MOST_ATTEMPTS} are collected"
+                self.others.append((files[0].member.name, reason))
+            count, size = count + len(latest), size + sum(file.member.size for file in latest)
             if count > LEARNER_FILES or size > LEARNER_BYTES:
-                most = f"{LEARNER_FILES:,} files" if count > LEARNER_FILES else f"{LEARNER_BYTES >> 20} MB"
-                why = f"and what follows of {printable(learner.name)} was not collected: it is more than {most}"
-                self.others.append((latest[0].member.name, why))
+                limit = f"{LEARNER_FILES:,} files" if count > LEARNER_FILES else f"{LEARNER_BYTES >> 20} MB"
+                reason = f"and what follows of {printable(learner.name)} was not collected: it is more than {limit}"
+                self.others.append((latest[0].member.name, reason))
                 break
-            allowed[parts] = latest
-        return allowed
+            accepted[parts] = latest
+        return accepted
 
     def _place_attempt(
         self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: LearnerOutcome, source: str
@@ -178,40 +179,40 @@ class Collection:
             for row in (*self._before, *self._rows)
             if row["state"] == "placed" and (row["learner"] or "") in names
         }
-        origins = {file: (row["source"], row["collected"]) for file, row in rows.items()}
-        copied: dict[Parts, SubmittedFile] = {}
+        origins = {path: (row["source"], row["collected"]) for path, row in rows.items()}
+        copies: dict[Parts, SubmittedFile] = {}
         try:
             folder = LearnerFolder(self._course, self._to, learner.name, origins)
-            for parts, one in files.items():
+            for parts, file in files.items():
                 try:
-                    folder.add(parts, one.member.data(), one.member.changed)
-                    copied[parts] = one
+                    folder.add(parts, file.member.data(), file.member.changed)
+                    copies[parts] = file
                 except (OSError, ValueError) as error:  # ValueError: what no file system takes for a name
-                    self._fail(one, error)
-            if not copied:
+                    self._fail(file, error)
+            if not copies:
                 return
-            placement = folder.place(max(one.changed for one in copied.values()), latest)
+            placement = folder.place(max(file.changed for file in copies.values()), latest)
         except OSError as error:
-            for one in files.values():
-                self._fail(one, error)
+            for file in files.values():
+                self._fail(file, error)
             return
-        if placement.aside:
-            learner.replaced.append(placement.aside)
-            for file in map("/".join, placement.replaced):
-                row = rows.get(sheet.guard(file), {"file": file, "learner": learner.name})
-                self._rows.append(row | {"state": f"{placement.aside}/{file}", "collected": self._time})
-        for parts, one in copied.items():
-            file, state = "/".join(parts), placement.state
-            learner.shortened += any(len(part.encode("utf-8", "replace")) > LONGEST for part in one.rest)
+        if placement.backup:
+            learner.replaced.append(placement.backup)
+            for path in map("/".join, placement.replaced):
+                row = rows.get(sheet.guard(path), {"file": path, "learner": learner.name})
+                self._rows.append(row | {"state": f"{placement.backup}/{path}", "collected": self._time})
+        for parts, file in copies.items():
+            path, state = "/".join(parts), placement.state
+            learner.shortened += any(len(part.encode("utf-8", "replace")) > LONGEST for part in file.parts)
             if state not in ("same", "placed"):
-                state = f"{state}/{file}"
-                learner.kept.append(state)
+                state = f"{state}/{path}"
+                learner.earlier.append(state)
             else:
-                (learner.same if state == "same" else learner.placed).append(file)
-            late, known = "late" if one.late else "", rows.get(sheet.guard(file), {})
-            if placement.stands and (known.get("late") or "", known.get("submitted") or "") != (late, one.submitted):
+                (learner.same if state == "same" else learner.placed).append(path)
+            late, row = "late" if file.late else "", rows.get(sheet.guard(path), {})
+            if placement.stands and (row.get("late") or "", row.get("submitted") or "") != (late, file.submitted):
                 state = "placed"  # no other file, but the platform says of it what it did not say before
-            values = (learner.name, file, state, late, source, one.member.name, self._time, one.submitted)
+            values = (learner.name, path, state, late, source, file.member.name, self._time, file.submitted)
             self._rows.append(dict(zip(COLUMNS, values, strict=True)))
 
     def _fail(self, file: SubmittedFile, error: Exception) -> None:
@@ -228,13 +229,13 @@ def _by_path(course: Course, files: Iterable[SubmittedFile]) -> dict[Parts, list
     """
     attempts: dict[Parts, list[SubmittedFile]] = {}
     for file in files:
-        *folders, name = file.rest
-        again = _NUMBERED.fullmatch(name)
-        if again and lesson_of_name(course, Path(f"{again[1]}.ipynb")) == again[1]:
-            name = again[1] + again[2]
+        *folders, name = file.parts
+        match = _NUMBERED.fullmatch(name)
+        if match and lesson_of_name(course, Path(f"{match[1]}.ipynb")) == match[1]:
+            name = match[1] + match[2]
         attempts.setdefault(tuple(map(_part, (*folders, name))), []).append(file)
-    for several in attempts.values():
-        several.sort(key=lambda one: one.order)
+    for versions in attempts.values():
+        versions.sort(key=lambda file: file.order)
     return attempts
 
 
@@ -243,12 +244,11 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
     others = list(to.iterdir()) if to.exists() and not (to / COLLECTED).exists() else []
-    work = [
-        path.name for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb"
-    ]
-    if work:
-        held = join_names(sorted(map(printable, work)))
-        raise InputError(f"{to} holds {held}, which `grader collect` has not put there; name a new or an empty folder.")
+    work = (path for path in others if path.is_dir() and not links.is_link(path) or path.suffix.lower() == ".ipynb")
+    if names := join_names(sorted(printable(path.name) for path in work)):
+        raise InputError(
+            f"{to} holds {names}, which `grader collect` has not put there; name a new or an empty folder."
+        )
     for source in filter(Path.is_dir, sources):
         inner, outer = to.resolve(), source.resolve()
         if inner.is_relative_to(outer) or outer.is_relative_to(inner):
@@ -258,8 +258,8 @@ def check(to: Path, sources: Sequence[Path]) -> None:
 def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     """Raises: InputError where the disk has less room than the files need, of which those of one learner have a limit."""
     sizes: dict[object, int] = {}
-    for one in files:
-        sizes[one.learners] = min(sizes.get(one.learners, 0) + one.member.size, LEARNER_BYTES)
+    for file in files:
+        sizes[file.learners] = min(sizes.get(file.learners, 0) + file.member.size, LEARNER_BYTES)
     size = sum(sizes.values())
     existing = next(folder for folder in (to, *to.resolve().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free

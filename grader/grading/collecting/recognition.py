@@ -62,7 +62,7 @@ class LearnerId:
         A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
         """
         ids = [(field, value) for field, value in self.ids if field in roster.filled_columns]
-        people = {one.key: one for field, value in ids if (one := roster.person(field, value))}
+        people = {person.key: person for field, value in ids if (person := roster.person(field, value))}
         if ids:
             return next(iter(people.values())) if len(people) == 1 else None
         return next(filter(None, (roster.person(*pair) for pair in (*self.ids, *self.hints))), None)
@@ -74,29 +74,29 @@ class LearnerId:
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger.
+    """A file that was handed in. parts: its path in the learner's folder; order: of several attempts, the later the larger.
 
     submitted: when, as the platform says, '' where it does not: '2026-10-01 09:00:00+00:00'.
-    packed: when the archive that holds it was changed, in seconds since 1970, where the learner handed in one.
+    archive_changed: when the archive that holds it was, in seconds since 1970, where the learner handed in one.
     """
 
     member: Member
     learners: tuple[LearnerId, ...]
-    rest: tuple[str, ...]
+    parts: tuple[str, ...]
     late: bool = False
     order: float = 0
     submitted: str = ""
-    packed: float = 0
+    archive_changed: float = 0
 
     @property
     def changed(self) -> float:
         """When it was handed in, as far as that is known; 0 where it is not."""
-        return self.packed or self.member.changed
+        return self.archive_changed or self.member.changed
 
 
 @dataclass(frozen=True)
 class Download:
-    """form: the platform. files: those whose learner is known; others: (path, why) of the rest."""
+    """form: the platform. files: those whose learner is known; others: (path, reason) of the rest."""
 
     form: str
     files: tuple[SubmittedFile, ...]
@@ -115,56 +115,56 @@ def recognize(contents: Contents, roster: Roster | None = None) -> Download:
             ("GitHub", partial(_github, roster)),
         ):
             if files := recognizer(contents, level):
-                why = f"its name is not one that {platform} gives to a learner's file"
-                return Download(platform, tuple(files), _others(contents, files, why))
+                reason = f"its name is not one that {platform} gives to a learner's file"
+                return Download(platform, tuple(files), _others(contents, files, reason))
     files = list(_folders(contents, roster))
     return Download("folders", tuple(files), _others(contents, files, "its name is not that of a learner's file"))
 
 
-def _others(contents: Contents, files: Sequence[SubmittedFile], why: str) -> tuple[tuple[str, str], ...]:
-    recognized = {id(one.member) for one in files}
-    rest = [one for one in contents.members if id(one) not in recognized and one.parts[-1] != METADATA]
-    return (*contents.refused, *((member.name, why) for member in rest))
+def _others(contents: Contents, files: Sequence[SubmittedFile], reason: str) -> tuple[tuple[str, str], ...]:
+    ids = {id(file.member) for file in files}
+    others = [member for member in contents.members if id(member) not in ids and member.parts[-1] != METADATA]
+    return (*contents.refusals, *((member.name, reason) for member in others))
 
 
 def _by_name(platform: Platform, contents: Contents, level: int) -> list[SubmittedFile]:
     files = []
     deepest = level + 1 if platform.files_only else math.inf
-    here = [member for member in contents.members if level < len(member.parts) <= deepest]
-    for member in here:
+    members = [member for member in contents.members if level < len(member.parts) <= deepest]
+    for member in members:
         if match := platform.match(member.parts[level]):
             groups, name, id = match.groupdict(), match["name"], match["id"]
             learner = LearnerId(f"{name}_{id}", ((platform.id_field, id),), ((platform.name_field, name),))
-            rest = member.parts[level + 1 :] or (match["rest"] or match[0],)
+            parts = member.parts[level + 1 :] or (match["rest"] or match[0],)
             order = float(groups.get("order") or member.changed)
-            files.append(SubmittedFile(member, (learner,), rest, bool(groups.get("late")), order))
-    if platform.files_only and 2 * len(files) < len(here):
+            files.append(SubmittedFile(member, (learner,), parts, bool(groups.get("late")), order))
+    if platform.files_only and 2 * len(files) < len(members):
         return []  # a learner's own name may happen to look so
     return files
 
 
 def _gradescope(contents: Contents, level: int) -> list[SubmittedFile]:
-    about = next((member for member in contents.members if member.parts[level:] == (METADATA,)), None)
-    submissions = metadata(about) if about and about.size <= MOST_METADATA else {}
+    table = next((member for member in contents.members if member.parts[level:] == (METADATA,)), None)
+    submissions = metadata(table) if table and table.size <= MOST_METADATA else {}
     files = []
     for member in contents.members:
         if len(member.parts) > level + 1 and re.fullmatch(r"submission_\d+", folder := member.parts[level]):
             learners, submitted = submissions.get(folder, ((), ""))
             learners = learners or (LearnerId(folder, hints=(("key", folder),)),)
-            rest = member.parts[level + 1 :]
-            files.append(SubmittedFile(member, learners, rest, order=member.changed, submitted=submitted))
+            parts = member.parts[level + 1 :]
+            files.append(SubmittedFile(member, learners, parts, order=member.changed, submitted=submitted))
     return files
 
 
-def metadata(about: Member) -> dict[str, tuple[tuple[LearnerId, ...], str]]:
+def metadata(member: Member) -> dict[str, tuple[tuple[LearnerId, ...], str]]:
     """Who handed in each folder of Gradescope's, and when, from submission_metadata.yml."""
     try:
-        text = about.data().decode("utf-8", "replace") + "\n"
+        text = member.data().decode("utf-8", "replace") + "\n"
     except OSError:
         return {}
     _, *parts = _FOLDER.split(text.replace("\r\n", "\n"))
     return {
-        name.strip().removesuffix(":").strip("'\""): (_submitters(block), _submitted(block))
+        name.strip().removesuffix(":").strip("'\""): (_submitters(block), _submission_time(block))
         for name, block in zip(parts[::2], parts[1::2], strict=True)
     }
 
@@ -175,16 +175,16 @@ def _submitters(block: str) -> tuple[LearnerId, ...]:
         return ()
     learners = []
     for person in re.split(rf"^{match[1]}-", match[2], flags=re.MULTILINE)[1:]:
-        known = re.findall(rf"^(?: |{match[1]}  ):(name|sid|email): ?(.*)$", person, re.MULTILINE)
-        values = {key: _scalar(text.strip()) for key, text in known}
+        lines = re.findall(rf"^(?: |{match[1]}  ):(name|sid|email): ?(.*)$", person, re.MULTILINE)
+        values = {key: _scalar(text.strip()) for key, text in lines}
         email, sid, name = (values.get(key, "") for key in ("email", "sid", "name"))
-        pairs = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
-        ids, hints = (tuple(pair for pair in some if pair[1]) for some in pairs)
+        fields = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
+        ids, hints = (tuple(pair for pair in pairs if pair[1]) for pairs in fields)
         learners.append(LearnerId(email or sid or name, ids, hints))
     return tuple(learners)
 
 
-def _submitted(block: str) -> str:
+def _submission_time(block: str) -> str:
     """When it was handed in, in UTC; '' where it isn't told."""
     if created := _CREATED.search(block):
         zone = "+00:00" if created[3] in ("Z", "UTC") else created[3]
@@ -209,18 +209,18 @@ def _github(roster: Roster | None, contents: Contents, level: int) -> list[Submi
     inside = [member for member in contents.members if len(member.parts) > level + 1]
     if not inside:
         return []
-    way, names = inside[0].parts[:level], {member.parts[level] for member in inside}
-    above = way[-1] if way else contents.source
-    assignment = f"{above.removesuffix('-submissions')}-" if above.endswith("-submissions") else ""
-    checkouts = {name for name in names if (*way, name) in contents.checkouts}
+    folder, names = inside[0].parts[:level], {member.parts[level] for member in inside}
+    title = folder[-1] if folder else contents.source
+    assignment = f"{title.removesuffix('-submissions')}-" if title.endswith("-submissions") else ""
+    checkouts = {name for name in names if (*folder, name) in contents.checkouts}
     if not all(name in checkouts or (assignment and name.startswith(assignment)) for name in names):
         return []
     prefix, top, files = _prefix(names, assignment, roster), contents.folder, []
-    when = {name: commit_time(top.joinpath(*way, name), top) for name in checkouts} if top else {}
+    times = {name: commit_time(top.joinpath(*folder, name), top) for name in checkouts} if top else {}
     for member in inside:
-        name, *rest = member.parts[level:]
-        learner = _login(name.removeprefix(prefix))
-        files.append(SubmittedFile(member, (learner,), tuple(rest), order=member.changed, submitted=when.get(name, "")))
+        name, *parts = member.parts[level:]
+        learner, submitted = _login(name.removeprefix(prefix)), times.get(name, "")
+        files.append(SubmittedFile(member, (learner,), tuple(parts), order=member.changed, submitted=submitted))
     return files
 
 
@@ -234,9 +234,9 @@ def _prefix(names: set[str], assignment: str, roster: Roster | None) -> str:
     common = os.path.commonprefix(sorted(names)) if len(names) > 1 or roster else ""
     prefixes = [common[: hyphen.end()] for hyphen in re.finditer("-", common)]
     if assignment:
-        known = [prefix for prefix in prefixes if f"-{prefix}".endswith(f"-{assignment}")]
-        if known or any(name.startswith(assignment) for name in names):
-            return known[0] if known else assignment
+        matches = [prefix for prefix in prefixes if f"-{prefix}".endswith(f"-{assignment}")]
+        if matches or any(name.startswith(assignment) for name in names):
+            return matches[0] if matches else assignment
     if roster is None:
         return prefixes[-1] if prefixes else ""
 
@@ -254,18 +254,18 @@ def _login(login: str) -> LearnerId:
 def _folders(contents: Contents, roster: Roster | None) -> Iterator[SubmittedFile]:
     """A folder a learner, or a notebook a learner; the archive's own folder is nobody."""
     tops = {member.parts[0] for member in contents.members}
-    named = roster is not None and any(roster.person(field, top) for top in tops for field in ("key", "name"))
+    are_learners = roster is not None and any(roster.person(field, top) for top in tops for field in ("key", "name"))
     inside = {member.parts[1] for member in contents.members if len(member.parts) > 2}
     only_folders = all(len(member.parts) > 1 for member in contents.members)
-    level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not named)
+    level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not are_learners)
     for member in contents.members:
-        name, *rest = member.parts[level:]
-        if not rest:
+        name, *parts = member.parts[level:]
+        if not parts:
             if not name.lower().endswith(".ipynb"):
                 continue
-            name, rest = name[:-6], [name]
+            name, parts = name[:-6], [name]
         hints = tuple((field, name) for field in ("key", "email", "github", "number", "name"))
-        yield SubmittedFile(member, (LearnerId(name, hints=hints),), tuple(rest), order=member.changed)
+        yield SubmittedFile(member, (LearnerId(name, hints=hints),), tuple(parts), order=member.changed)
 
 
 def commit_time(checkout: Path, top: Path) -> str:
@@ -277,13 +277,13 @@ def commit_time(checkout: Path, top: Path) -> str:
         commit, folder = _head(checkout / ".git", top), checkout / ".git" / "objects"
         if not _COMMIT.fullmatch(commit) or links.first_link(folder, top) is not None:
             return ""
-        with tempfile.TemporaryDirectory() as own:  # a repository of ours, with the objects of theirs
+        with tempfile.TemporaryDirectory() as repository:  # a repository of ours, with the objects of theirs
             for name in ("objects", "refs"):
-                Path(own, name).mkdir()
-            Path(own, "HEAD").write_text("ref: refs/heads/none\n")
+                Path(repository, name).mkdir()
+            Path(repository, "HEAD").write_text("ref: refs/heads/none\n")
             environment = {
                 "PATH": os.environ.get("PATH", ""),
-                "GIT_DIR": own,
+                "GIT_DIR": repository,
                 "GIT_OBJECT_DIRECTORY": str(folder.resolve()),
                 "GIT_CONFIG_NOSYSTEM": "1",
                 "GIT_CONFIG_GLOBAL": os.devnull,
@@ -306,8 +306,8 @@ def _head(git: Path, top: Path) -> str:
         return head
     with contextlib.suppress(OSError):
         return _text(git.joinpath(*name.split("/")), top)
-    packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", _text(git / "packed-refs", top), re.MULTILINE)
-    return packed[1] if packed else ""
+    match = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", _text(git / "packed-refs", top), re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _text(path: Path, top: Path) -> str:

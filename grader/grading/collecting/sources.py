@@ -32,7 +32,7 @@ MOST_FILES, MOST_NAMES, MOST_BYTES = 200_000, 64 << 20, 64 << 30
 ONE_FILE = 256 << 20
 LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES = 10_000, 1 << 20, 1 << 30  # of all that one learner handed in
 PATIENCE = 30  # how many times as long a whole class may take as one learner
-MOST_REFUSED = 20  # of one learner's archive; nobody reads more
+MOST_REFUSALS = 20  # of one learner's archive; nobody reads more
 _ADVICE = {  # by what is the matter with a download
     "is damaged": "; download it again. Nothing was collected.",
     "is locked": "; unpack it, and collect the folder.",
@@ -45,30 +45,30 @@ _ADVICE = {  # by what is the matter with a download
 class Member:
     """A file. parts: its path; changed: when, in seconds since 1970, 0 where the archive doesn't say. data(): its bytes, or OSError.
 
-    within: the name of the learner's archive that it is in, '' for none.
+    archive: the name of the learner's archive that it is in, '' for none.
     """
 
     parts: tuple[str, ...]
     size: int
     changed: float
     data: Callable[[], bytes]
-    within: str = ""
+    archive: str = ""
 
     @property
     def name(self) -> str:
-        return self.within + ": " * bool(self.within) + printable("/".join(self.parts))
+        return self.archive + ": " * bool(self.archive) + printable("/".join(self.parts))
 
 
 @dataclass
 class Contents:
-    """members: in their order. refused: (path, why) of what is not read. checkouts: folders that are a Git repository.
+    """members: in their order. refusals: (path, reason) of what is not read. checkouts: folders that are a Git repository.
 
     folder: that it is; None of an archive.
     """
 
     source: str
     members: list[Member] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
     checkouts: set[tuple[str, ...]] = field(default_factory=set)
     folder: Path | None = None
 
@@ -127,78 +127,78 @@ class Sources(ExitStack):
             raise InputError(error.summary) from None
         except (OSError, SandboxError) as error:
             raise InputError(f"can't be read ({error})") from None
-        if more := contents.refused[MOST_REFUSED:]:
-            contents.refused[MOST_REFUSED:] = [(f"and {len(more)} more", "are not read for such reasons")]
+        if rest := contents.refusals[MOST_REFUSALS:]:
+            contents.refusals[MOST_REFUSALS:] = [(f"and {len(rest)} more", "are not read for such reasons")]
         return contents
 
-    def _list(self, reader: Reader, path: str, quota: Quota, within: str = "") -> tuple[Any, ...]:
+    def _list(self, reader: Reader, path: str, quota: Quota, archive: str = "") -> tuple[Any, ...]:
         """Members, what is refused, and checkouts. Raises: Unreadable, SandboxError."""
-        into = self._scratch()
-        reader.archive(path, quota, into)
-        with open(into, encoding="ascii") as file:
-            entries, refused, checkouts = json.load(file)
-        os.unlink(into)
+        output = self._scratch()
+        reader.archive(path, quota, output)
+        with open(output, encoding="ascii") as file:
+            entries, refusals, checkouts = json.load(file)
+        os.unlink(output)
         members = [
-            Member(tuple(parts), size, changed, partial(self._data, reader, path, quota, at), within)
-            for at, (parts, size, changed) in enumerate(entries)
+            Member(tuple(parts), size, changed, partial(self._data, reader, path, quota, index), archive)
+            for index, (parts, size, changed) in enumerate(entries)
         ]
-        return members, [(place, why) for place, why in refused], set(map(tuple, checkouts))
+        return members, [(place, reason) for place, reason in refusals], set(map(tuple, checkouts))
 
-    def _data(self, reader: Reader, path: str, quota: Quota, at: int) -> bytes:
-        into = Path(self._scratch())
+    def _data(self, reader: Reader, path: str, quota: Quota, index: int) -> bytes:
+        output = Path(self._scratch())
         try:
-            reader.member(path, quota, at, str(into))
-            return into.read_bytes()
+            reader.member(path, quota, index, str(output))
+            return output.read_bytes()
         except (Unreadable, SandboxError) as error:
             raise OSError(error.summary if isinstance(error, Unreadable) else str(error)) from None
         finally:
-            into.unlink(missing_ok=True)
+            output.unlink(missing_ok=True)
 
     def _scratch(self) -> str:
         return os.path.join(self._folder, str(next(self._numbers)))
 
 
-def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | None = None) -> None:
-    """left: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
-    listed = []
+def _add_folder(folder: Path, top: Path, contents: Contents, room: list[int] | None = None) -> None:
+    """room: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
+    entries = []
     try:
         for name in sorted(os.listdir(folder)):
-            listed.append((folder / name, os.lstat(folder / name)))
+            entries.append((folder / name, os.lstat(folder / name)))
     except OSError as error:
-        contents.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
-    if any(path.name == ".git" for path, _ in listed):
+        contents.refusals.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
+    if any(path.name == ".git" for path, _ in entries):
         contents.checkouts.add(folder.relative_to(top).parts)
-        left = left or [LEARNER_FILES]
-    for path, about in listed:
-        parts, why = path.relative_to(top).parts, ""
+        room = room or [LEARNER_FILES]
+    for path, status in entries:
+        parts, reason = path.relative_to(top).parts, ""
         if is_from_tool(path.name):
             continue
-        if left is not None and left[0] <= 0:
-            if left[0] == 0:  # said once
-                why = f"and what follows is not read: a checkout may hold {LEARNER_FILES:,} files"
-                contents.refused.append((printable("/".join(parts)), why))
-            left[0] = -1
+        if room is not None and room[0] <= 0:
+            if room[0] == 0:  # said once
+                reason = f"and what follows is not read: a checkout may hold {LEARNER_FILES:,} files"
+                contents.refusals.append((printable("/".join(parts)), reason))
+            room[0] = -1
             return
         if links.is_link(path):
-            why = "is a link; links are not followed"
-        elif stat.S_ISDIR(about.st_mode):
+            reason = "is a link; links are not followed"
+        elif stat.S_ISDIR(status.st_mode):
             if len(parts) <= MAX_DEPTH:
-                _add_folder(path, top, contents, left)
+                _add_folder(path, top, contents, room)
                 continue
-            why = f"is more than {MAX_DEPTH} folders deep"
-        elif not stat.S_ISREG(about.st_mode):
-            why = "is not a regular file"
-        elif about.st_size > ONE_FILE:
-            why = f"is larger than {ONE_FILE >> 20} MB"
+            reason = f"is more than {MAX_DEPTH} folders deep"
+        elif not stat.S_ISREG(status.st_mode):
+            reason = "is not a regular file"
+        elif status.st_size > ONE_FILE:
+            reason = f"is larger than {ONE_FILE >> 20} MB"
         elif len(contents.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            changed = plausible_time(about.st_mtime)
-            contents.members.append(Member(parts, about.st_size, changed, partial(_data, path, top)))
-            if left is not None:
-                left[0] -= 1
+            changed = plausible_time(status.st_mtime)
+            contents.members.append(Member(parts, status.st_size, changed, partial(_data, path, top)))
+            if room is not None:
+                room[0] -= 1
             continue
-        contents.refused.append((printable("/".join(parts)), why))
+        contents.refusals.append((printable("/".join(parts)), reason))
 
 
 def _data(path: Path, top: Path) -> bytes:
