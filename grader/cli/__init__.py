@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -83,9 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
-        lacks = explain_error(error)
-        if lacks:
-            return complain(lacks, NOT_GRADED)
+        if advice := explain_error(error):
+            return complain(advice, NOT_GRADED)
         return complain(
             f"a mistake in the grader itself, {type(error).__name__}: {error}. "
             "Nothing was changed; GRADER_DEBUG=1 shows where it happened.",
@@ -100,11 +100,9 @@ def _take_course(arguments: Sequence[str]) -> None:
     """
     reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     reader.add_argument("--course", type=Path)
-    try:  # before the other arguments, which may name its lessons
-        course = reader.parse_known_args(arguments)[0].course
-    except argparse.ArgumentError:  # without a folder, which the command's own parser says
-        course = None
-    course = course or os.environ.get(COURSE_ENV)
+    course = os.environ.get(COURSE_ENV)  # before the other arguments, which may name its lessons
+    with suppress(argparse.ArgumentError):  # without a folder, which the command's own parser says
+        course = reader.parse_known_args(arguments)[0].course or course
     if course:
         os.environ[COURSE_ENV] = str(Path(course).expanduser().resolve())
     if not open_course().judges and arguments and arguments[0] != "doctor" and not arguments[0].startswith("-"):

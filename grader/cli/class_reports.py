@@ -100,11 +100,9 @@ def _total_changes(path: Path, summary: ClassSummary) -> str:
     """A sentence on whose total is another than in the reports that are there; '' where there are none."""
     rows = csv.DictReader(path.read_text(encoding="utf-8", errors="replace").splitlines()) if path.is_file() else ()
     old_totals = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
-    pairs = [
-        (label, old_totals.get(sheet.guard(label)), submission.score)
-        for label, submission in zip(summary.labels, summary.report.submissions, strict=True)
-    ]
-    changes = [f"{label} {old} → {new}" for label, old, new in pairs if old and new is not None and old != str(new)]
+    pairs = zip(summary.labels, summary.report.submissions, strict=True)
+    totals = ((label, old_totals.get(sheet.guard(label)), submission.score) for label, submission in pairs)
+    changes = [f"{label} {old} → {new}" for label, old, new in totals if old and new is not None and old != str(new)]
     return f"Totals that changed: {join_names(changes, 40)}." if changes else ""
 
 

@@ -115,8 +115,7 @@ def _roster(path: Any, by: str, folder: Path, learners: Sequence[str]) -> Roster
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
     lesson_of = {name: open_course().lesson_of(name) for name in exercises or ()}
-    outside = [name for name, lesson in lesson_of.items() if lessons and lesson not in lessons]
-    if outside:
+    if outside := [name for name, lesson in lesson_of.items() if lessons and lesson not in lessons]:
         raise InputError(
             f"{outside[0]} belongs to lesson {lesson_of[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
             "or leave --lessons out."

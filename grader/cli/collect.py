@@ -62,8 +62,7 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     platforms = " and ".join(form for form in forms if form != "folders")
     lines = [f"With the names from {platforms}:" if platforms else "One folder or notebook per learner:"]
     lines += [f"  {learner.name:<{name_width}}  {_learner(learner)}" for learner in learners]
-    others = sorted(set(outcome.others))
-    if others:
+    if others := sorted(set(outcome.others)):
         width = min(max(len(path) for path, _ in others[:MOST]), 60)
         lines += ["", "Not placed, or not opened:", *(f"  {path:<{width}}  {reason}" for path, reason in others[:MOST])]
         lines += [f"  and {len(others) - MOST} more"] * (len(others) > MOST)

@@ -123,8 +123,7 @@ def _packages() -> Iterator[Check]:
             lacking.append(name)
     if versions:
         yield Check("packages", ", ".join(f"{name} {versions[name]}" for name in versions))
-    missing = [name for name in lacking if name in core or _in_checkout()]
-    if missing:
+    if missing := [name for name in lacking if name in core or _in_checkout()]:
         yield Check("packages", f"not installed: {', '.join(missing)}", _reinstall())
     elif lacking:
         lab = "nothing, if something else opens the notebooks; otherwise: python -m pip install 'attention-course[lab]'"
@@ -150,7 +149,6 @@ def _kernel() -> Check:
 
 def _no_torch() -> Check:
     """What it means that there is none: what is released of the NumPy lessons does without."""
-
     lessons = [name[:2] for name in open_course().lessons() if open_course().needs_torch(name)]
     if not lessons:
         return Check("torch", "not installed, and not needed for these lessons")

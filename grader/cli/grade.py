@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("grade needs a PATH: a notebook, or one learner's folder of notebooks.")
         options.paths = [str(folder)]
     for path in filter(os.path.isdir, options.paths):
-        refusal = platforms.refusal(os.listdir(path), least=2)
-        if refusal:
+        if refusal := platforms.refusal(os.listdir(path), least=2):
             raise InputError(f"{path} {refusal}")
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     _check_files(files)

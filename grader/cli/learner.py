@@ -73,8 +73,7 @@ def _change(command: str, names: Sequence[str], place: Path) -> int:
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
-        backup = workspace.write_glossary(place)
-        if backup:
+        if backup := workspace.write_glossary(place):
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {backup}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))

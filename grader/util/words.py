@@ -30,8 +30,7 @@ def format_duration(seconds: float) -> str:
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """'; did you mean ada?'. Where none is near: '; ' and what is said otherwise, or else the end of the sentence."""
-    matches = get_close_matches(name, names, 1, 0.5)
-    if matches:
+    if matches := get_close_matches(name, names, 1, 0.5):
         return f"; did you mean {matches[0]}?"
     return f"; {otherwise}" if otherwise else "."
 

@@ -40,7 +40,7 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     findings = audited(source=SOURCE)
     assert findings.problems == []
     (row,) = findings.rows
-    assert (row.mistakes, row.named, row.exercise.points, row.cases) == (3, 3, 1, 5)
+    assert (row.mistakes, row.diagnoses, row.exercise.points, row.cases) == (3, 3, 1, 5)
     assert "\n1 exercise, 3 mistakes, 3.0 per exercise; 6 on average are advised." in render(findings)
     assert "Every rule is kept." in render(findings)
 

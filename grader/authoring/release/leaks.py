@@ -90,26 +90,26 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
 
     Notes for instructors, the last cell, are neither: no notebook shows them.
     """
-    own, shown = [], []
+    regions, texts = [], []
     for name, source in sources.items():
         text = re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0]
-        shown.append(_searched(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
-        for at, match in enumerate(SOLUTION.finditer(text)):
+        texts.append(_haystack(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
+        for index, match in enumerate(SOLUTION.finditer(text)):
             first = text.count("\n", 0, match.start("solution")) + 1
-            own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
-    visible = "\n".join(shown)
+            regions.append((name, index, list(enumerate(match["solution"].splitlines(), first))))
+    visible = "\n".join(texts)
     nodes = (node for source in sources.values() for node in ast.walk(ast.parse(source)))
-    known = {*keyword.kwlist, *dir(builtins)}.union(*(imported(node) for node in nodes if isinstance(node, IMPORTS)))
+    names = {*keyword.kwlist, *dir(builtins)}.union(*(imported(node) for node in nodes if isinstance(node, IMPORTS)))
     secrets: dict[str, Secret] = {}
-    for name, at, region in own:
+    for name, index, region in regions:
         whole = squeeze("\n".join(text for _, text in region))
         number, text = next(((n, t.strip()) for n, t in region if squeeze(t)), (0, ""))
         if len(whole) >= REGION and whole not in visible:
-            secrets.setdefault(whole, Secret(whole, name, number, text, at))
+            secrets.setdefault(whole, Secret(whole, name, number, text, index))
         for number, text in region:
             line = squeeze(text)
             if len(line) >= LINE and line not in visible:
-                secrets.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
+                secrets.setdefault(line, Secret(line, name, number, text.strip(), index, not _words(text) - names))
     return tuple(secrets.values())
 
 
@@ -129,11 +129,11 @@ def squeeze(text: str) -> str:
 @lru_cache(maxsize=4096)  # a release looks several times through the same files
 def _secrets_in(course: Course, text: str) -> tuple[Secret, ...]:
     """The secrets that a text holds."""
-    squeezed = _searched(text)
-    return tuple(secret for secret in all_secrets(course) if secret.needle in squeezed)
+    haystack = _haystack(text)
+    return tuple(secret for secret in all_secrets(course) if secret.needle in haystack)
 
 
-def _searched(text: str) -> str:
+def _haystack(text: str) -> str:
     """Text in which secrets are looked for: squeezed, and once more with what comments hold."""
     return squeeze(text) + "\n" + squeeze(text.replace("#", ""))
 

@@ -64,8 +64,8 @@ def staged_files(course: Course, lessons: Sequence[str], without_solutions: bool
     files |= _course_files(course, lessons, without_solutions)
     files[".gitignore"] = b""  # the build leaves out what the nearest one names
     files[PROJECT] = _VERSION.sub(r'version = "\1"', installed_file(PROJECT).decode()).encode()
-    listed = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
-    digest = hashlib.sha256(listed.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
+    listing = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
+    digest = hashlib.sha256(listing.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
     files[PROJECT] = _VERSION.sub(rf'version = "\1+c{digest}"', files[PROJECT].decode()).encode()
     return files
 
@@ -85,8 +85,8 @@ def _course_files(course: Course, lessons: Sequence[str], without_solutions: boo
         return {name: data for name, data in files.items() if shows.fullmatch(name)}
     # Of a solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats.
     for name in lessons:
-        quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
-        files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
+        numbers = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
+        files[f"solutions/{name}.ipynb"] = encode(numbers).encode()
     return files
 
 
@@ -106,8 +106,8 @@ def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
 
 def libraries(course: Course, lessons: Sequence[str], torch: bool) -> str:
     """What grading these lessons takes beside the wheel's own requirements, as words of a command: ' torch triton'."""
-    needed = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.libraries}
-    return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(needed)])
+    names = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.libraries}
+    return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(names)])
 
 
 def installed_file(name: str) -> bytes:
