@@ -75,7 +75,7 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
         stubs = _stubs(course.cells(name), lesson)
         if not lesson.outcome:
             findings.problems.append(f"{name}: its outcome is missing: what learners can do after the lesson.")
-        findings.problems += _given_away(course, name)
+        findings.problems += _solution_leaks(course, name)
         for exercise in lesson.exercises:
             try:
                 require(*exercise.libraries)
@@ -290,7 +290,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObjec
     return {name: LiveObject(namespace.get(name), problems.get(name)) for name in names}
 
 
-def _given_away(course: Course, name: str) -> Iterator[str]:
+def _solution_leaks(course: Course, name: str) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
     notebooks = [learner_notebook(course.cells(name), course.lesson(name))]
     if course.notebook_path(name).is_file():

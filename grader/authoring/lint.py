@@ -35,8 +35,8 @@ Problems = Iterator[tuple[int, str]]
 def proofread(file: str, cells: Sequence[percent.Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
-    asserted = _asserted(cells)
-    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted)]
+    asserted_names = _asserted_names(cells)
+    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted_names)]
     problems += [*_exercises(cells, names), *_prose(cells, lesson)]
     return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 
@@ -113,17 +113,17 @@ def _regions(cell: percent.Cell) -> Problems:
 def _exercises(cells: Sequence[percent.Cell], names: Sequence[str]) -> Problems:
     """Each exercise has one task, one cell for the answer and one check, in this order."""
     for name in names:
-        own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
+        answers = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
         tasks = [cell for cell in cells if cell.mark == f"{TASK} {name}"]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
-        for group, label in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
+        for group, label in ((answers, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
             if not group:
                 yield 0, f"the specification has {name}, but the source has no {label} for it."
             for extra in group[1:]:
                 yield extra.line, f"a second {label} for {name}; the first is in line {group[0].line}."
-        if own and tasks and not tasks[0].number < own[0].number:
+        if answers and tasks and not tasks[0].number < answers[0].number:
             yield tasks[0].line, f"the task of {name} comes after its exercise cell."
-        if own and checks and not own[0].number < checks[0].number:
+        if answers and checks and not answers[0].number < checks[0].number:
             yield checks[0].line, f"the check of {name} comes before its exercise cell."
 
 
@@ -144,7 +144,7 @@ def _prose(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
             yield cell.line, f"'{percent.TEACHING}' may begin only the last cell of a source, and only one."
 
 
-def _asserted(cells: Sequence[percent.Cell]) -> frozenset[str]:
+def _asserted_names(cells: Sequence[percent.Cell]) -> frozenset[str]:
     """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
     names: set[str] = set()
     for cell in cells:

@@ -147,7 +147,7 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
                     outputs = [kernel.quoted_value(quote.text, timeout_s) for quote in percent.quotes(text)]
             except RunError as error:
                 raise RunError(f"{cell['id']}: {error}") from None
-            results[number] = count, list(map(_steady, outputs))
+            results[number] = count, list(map(_stabilize, outputs))
             if any(output["output_type"] == "error" for output in outputs):
                 break
     return results
@@ -156,15 +156,15 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
 def _running_order(cells: list[dict[str, Any]]) -> list[int]:
     """The positions of cells in the order in which they are run or quote: a prediction after the code below it."""
     prose = [number for number, cell in enumerate(cells) if cell["cell_type"] != "code"]
-    below = {
+    ends = {
         number: end
         for number, end in zip(prose, [*prose[1:], len(cells)])
         if percent.is_folded("".join(cells[number]["source"]))
     }
-    return sorted(range(len(cells)), key=lambda number: below.get(number, number + 0.5))
+    return sorted(range(len(cells)), key=lambda number: ends.get(number, number + 0.5))
 
 
-def _steady(output: Any) -> dict[str, Any]:
+def _stabilize(output: Any) -> dict[str, Any]:
     """An output as plain data, without what changes from run to run."""
     plain = {key: value for key, value in output.items() if key != "transient"}
     if "text" in plain:
@@ -179,8 +179,8 @@ def _steady(output: Any) -> dict[str, Any]:
 
 def _lines(text: str) -> list[str]:
     lines = text.splitlines(keepends=True)
-    for sign, pattern, instead in _CHANGING:
-        lines = [pattern.sub(instead, line) if sign in line else line for line in lines]
+    for sign, pattern, replacement in _CHANGING:
+        lines = [pattern.sub(replacement, line) if sign in line else line for line in lines]
     return lines
 
 

@@ -41,9 +41,9 @@ def reading(cells: Iterable[percent.Cell]) -> Reading:
 
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
-    own = [cell for cell in course.cells(name) if cell.further == further]
+    cells = [cell for cell in course.cells(name) if cell.further == further]
     exercises = [exercise for exercise in course.lesson(name).exercises if exercise.further == further]
-    return sum(exercise.minutes for exercise in exercises), reading(own).minutes
+    return sum(exercise.minutes for exercise in exercises), reading(cells).minutes
 
 
 ROW = ("exercises: core + further", "core, minutes", "further, minutes", "points")

@@ -77,17 +77,17 @@ def page(course: Course, name: str, values: percent.QuotedValues) -> str:
     """The notes on a lesson as Markdown. values: of the numbers that its prose quotes."""
     cells, lesson = course.cells(name), course.lesson(name)
     text = next(cell.text for cell in cells if cell.mark == percent.TEACHING)
-    own = sections(text)
+    bodies = sections(text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}/lesson.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(course, name),
     ]
-    own[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
+    bodies[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
     computed = {FOR: ["## Exercises", _exercises(lesson)], CUT_90: ["## Predictions", *_predictions(cells, values)]}
     for heading in HEADINGS:
-        parts += [f"## {heading}", own[heading], *computed.get(heading, ())]
+        parts += [f"## {heading}", bodies[heading], *computed.get(heading, ())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -213,9 +213,9 @@ def _cells_before(course: Course, stop: Stop) -> Sequence[percent.Cell]:
     """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
     cells: Sequence[percent.Cell] = course.cells(stop.lesson)
     if stop.until:
-        own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+        last = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
         tasks = (cell.number for cell in cells if cell.mark.startswith(TASK))
-        cells = cells[: next((number for number in tasks if number > own), None)]
+        cells = cells[: next((number for number in tasks if number > last), None)]
     read, heading = [], ""
     for cell in (cell for cell in cells if not cell.further):
         if cell.role == "prose" and cell.text.startswith("## "):
@@ -230,9 +230,9 @@ def _lessons(course: Course) -> str:
     totals = [0, 0, 0, 0]
     for name in course.lessons():
         work, read = reading_time.of_lesson(course, name, further=False)
-        own = [work, read, work + read, sum(reading_time.of_lesson(course, name, further=True))]
-        totals = [total + new for total, new in zip(totals, own, strict=True)]
-        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, own))} |")
+        minutes = [work, read, work + read, sum(reading_time.of_lesson(course, name, further=True))]
+        totals = [total + new for total, new in zip(totals, minutes, strict=True)]
+        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, minutes))} |")
     return "\n".join([*rows, f"| all | {' | '.join(map(str, totals))} |"])
 
 
@@ -241,9 +241,9 @@ def _stops(course: Course, route: Route) -> str:
     for stop in route.stops:
         work, read = minutes_of(course, stop)
         names = ", ".join(f"`{name}`" for name in exercises_of(course, stop))
-        far = f"`{stop.until}`" if stop.until else "the end"
-        far += "".join(f", without *{heading}*" for heading in stop.without)
-        rows.append(f"| {course.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
+        end = f"`{stop.until}`" if stop.until else "the end"
+        end += "".join(f", without *{heading}*" for heading in stop.without)
+        rows.append(f"| {course.heading(stop.lesson)} | {end} | {names} | {work} | {read} |")
     work, read = total(course, route)
     rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

@@ -36,7 +36,7 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     raise InputError(f"there is no lesson {text!r}; {advice}{note}")
 
 
-def _checked(text: str, valid: object, fault: str) -> str:
+def _require(text: str, valid: object, fault: str) -> str:
     if not valid:
         raise argparse.ArgumentTypeError(f"{text!r} is {fault}")
     return text
@@ -52,7 +52,7 @@ def _float(text: str) -> float:
 
 def kind(read: Callable[[str], Any], valid: Callable[[str], object], fault: str) -> Callable[[str], Any]:
     """The kind of argument that `read` reads where it is valid. fault: what a wrong one is."""
-    return lambda text: read(_checked(text, valid(text), fault))
+    return lambda text: read(_require(text, valid(text), fault))
 
 
 # An unset variable of a shell is no place: Python would take it for the current folder.
@@ -103,7 +103,7 @@ def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
-    _checked(
+    _require(
         text, 0 <= number <= (100 if percent else 1e6), "neither points, such as 12, nor a percentage, such as 80%"
     )
     return number, percent
@@ -112,7 +112,7 @@ def threshold(text: str) -> tuple[float, bool]:
 def share(text: str) -> float:
     """From 0 to 1, of '50%'."""
     number, percent = threshold(text)
-    _checked(text, percent, "not a percentage, such as 80%")
+    _require(text, percent, "not a percentage, such as 80%")
     return number / 100
 
 
@@ -148,7 +148,7 @@ def moment(text: str) -> str:
 def duration(text: str) -> int:
     """Seconds, of '15 min', '2 hours' or '1 day'."""
     match = re.fullmatch(r"(\d{1,6}) ?([a-z]+?)s?", text.strip())
-    _checked(text, bool(match and match[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
+    _require(text, bool(match and match[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
     return int(match[1]) * UNITS[match[2]]  # type: ignore[index]
 
 
@@ -164,7 +164,7 @@ def extensions(setting: str | Mapping[str, object]) -> dict[str, int | str]:
     """By learner, of 'ada=2 days,bob=2026-11-27 23:59' or of a table."""
     if isinstance(setting, str):
         pairs = [part.partition("=") for part in setting.split(",") if part.strip()]
-        _checked(
+        _require(
             setting, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'"
         )
         setting = {learner.strip(): time for learner, _, time in pairs}

@@ -27,14 +27,14 @@ OVERRIDES = "overrides.csv"  # marks by hand
 GRADES = "grades.csv"
 
 
-def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
+def prepare_folder(out: Path, folder: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
     """Makes the folder ready for a run. earlier: the journal in it. Returns: sentences on what was done with an earlier run.
 
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
     """
-    if out.resolve().is_relative_to(graded.resolve()) or graded.resolve().is_relative_to(out.resolve()):
+    if out.resolve().is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(out.resolve()):
         raise InputError(
-            f"one of {out} and {graded} is inside the other; --out needs a folder outside the learners' folder."
+            f"one of {out} and {folder} is inside the other; --out needs a folder outside the learners' folder."
         )
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out needs a folder.")
@@ -120,7 +120,7 @@ def summary(report: Any, out: Path) -> str:
         exercises, sentence = ", ".join(mistake.exercises), text.one_line(explain(open_course(), mistake).sentence)
         lines.append(f"  {len(mistake.learners):>4} × {mistake.id} ({exercises}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(open_course(), report)]
-    last_line = (
+    location = (
         f"The reports are in {text.one_line(str(out))}: open report.html, and similarity.html for code that is alike."
     )
-    return text.defuse("\n".join([*lines, "", last_line]))
+    return text.defuse("\n".join([*lines, "", location]))

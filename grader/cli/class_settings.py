@@ -146,8 +146,8 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
         except (InputError, argparse.ArgumentTypeError) as error:
             quotes = re.findall(r"'[^']*'", str(error))
             pairs = value.items() if isinstance(value, dict) else ()
-            within = [subkey for subkey, item in pairs if repr(subkey) in quotes or repr(str(item)) in quotes]
-            line = _line(lines, key, *within[:1])
+            subkeys = [subkey for subkey, item in pairs if repr(subkey) in quotes or repr(str(item)) in quotes]
+            line = _line(lines, key, *subkeys[:1])
             period = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
             raise InputError(f"{path}, line {line}: {error}{period}") from None
         place = f"{POLICY}, line {_line(lines, key)}"
@@ -161,8 +161,8 @@ def _option_name(key: str) -> str:
         raise InputError(f"{key} is about one call, not about the class; give --{key.replace('_', '-')} to the command")
     if name not in OPTIONS:
         names = [name.replace("_", "-") for name in OPTIONS if name not in OF_THE_CALL]
-        near = did_you_mean(key.replace("_", "-"), names, f"there are {', '.join(names)}.")
-        raise InputError(f"there is no setting {key!r}{near}")
+        advice = did_you_mean(key.replace("_", "-"), names, f"there are {', '.join(names)}.")
+        raise InputError(f"there is no setting {key!r}{advice}")
     return name
 
 
@@ -186,13 +186,13 @@ def _read(option: Option, value: Any) -> Any:
     return option.details.get("type", str)(text)
 
 
-def _line(lines: Sequence[str], key: str, within: str = "") -> int:
+def _line(lines: Sequence[str], key: str, subkey: str = "") -> int:
     """The line of a key, or of a key within its table, which tomllib does not tell; where none is seen, of its table."""
 
-    def numbers(start: str) -> list[int]:
+    def line_numbers(start: str) -> list[int]:
         pattern = re.compile(rf"\s*(\[\s*)?([\"']?){start}\2\s*[=.\]]")
         return [number for number, line in enumerate(lines, 1) if pattern.match(line)]
 
-    first = next(iter(numbers(re.escape(key))), 1)
-    below = [number for number in numbers(rf"({re.escape(key)}\.)?{re.escape(within)}") if number >= first]
-    return min(below, default=first) if within else first
+    first = next(iter(line_numbers(re.escape(key))), 1)
+    matches = [number for number in line_numbers(rf"({re.escape(key)}\.)?{re.escape(subkey)}") if number >= first]
+    return min(matches, default=first) if subkey else first

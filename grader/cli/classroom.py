@@ -122,12 +122,12 @@ def _grade(
     with Journal(options.out / JOURNAL, run_settings, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        results, left, sentences = class_folder.plan_resume(learners, journal.results, regrade_keys)
+        results, rest, sentences = class_folder.plan_resume(learners, journal.results, regrade_keys)
         say(*sentences)
         if results:
-            _show(f"{len(results)} results are already in the journal; {len(left)} to grade.\n")
-        with _progress(len(left)) as tell:
-            for line in batch.grade_all(left, settings, pool):
+            _show(f"{len(results)} results are already in the journal; {len(rest)} to grade.\n")
+        with _progress(len(rest)) as tell:
+            for line in batch.grade_all(rest, settings, pool):
                 journal.add(line)
                 result = from_line(line)
                 results[result.key] = result

@@ -78,11 +78,11 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
 
 
 def _learner(learner: Any) -> str:
-    older = " and ".join(f"{place}/" for place in learner.replaced)
+    places = " and ".join(f"{place}/" for place in learner.replaced)
     parts = [
         learner.placed and pluralize(len(learner.placed), "new file"),
         learner.same and f"{len(learner.same)} unchanged",
-        older and f"in place of an older attempt, which is kept in {older}",
+        places and f"in place of an older attempt, which is kept in {places}",
         learner.kept and f"{len(learner.kept)} older than what counts, kept as {', '.join(sorted(learner.kept))}",
         learner.shortened and f"{learner.shortened} under a shorter name, as collected.csv tells",
         learner.late and "late",

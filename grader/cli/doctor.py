@@ -161,8 +161,8 @@ def _torch() -> Iterator[Check]:
     try:
         child = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        late = f"is still importing after {IMPORT_TIMEOUT_S} s"
-        yield Check("torch", late, "try once more; if that does not help, reinstall torch")
+        finding = f"is still importing after {IMPORT_TIMEOUT_S} s"
+        yield Check("torch", finding, "try once more; if that does not help, reinstall torch")
         return
     try:
         facts = json.loads(child.stdout.splitlines()[-1])
@@ -173,16 +173,16 @@ def _torch() -> Iterator[Check]:
     if facts["right"]:
         yield Check("torch", facts["version"])
     else:
-        wrong = f"{facts['version']}, but it multiplies matrices wrongly"
-        yield Check("torch", wrong, "python -m pip install --force-reinstall torch")
+        finding = f"{facts['version']}, but it multiplies matrices wrongly"
+        yield Check("torch", finding, "python -m pip install --force-reinstall torch")
     if facts["cuda"]:
         yield Check("accelerator", f"{len(facts['cuda'])} with CUDA: {', '.join(facts['cuda'])}")
     elif facts["mps"]:
         yield Check("accelerator", "Apple's GPU, by MPS")
     elif facts["built_for_cuda"]:
-        idle = f"none; this torch is built for CUDA {facts['built_for_cuda']}, but it finds no GPU"
-        driver = "if this computer has one, check its driver with nvidia-smi; every lesson runs without it"
-        yield Check("accelerator", idle, driver, True)
+        finding = f"none; this torch is built for CUDA {facts['built_for_cuda']}, but it finds no GPU"
+        repair = "if this computer has one, check its driver with nvidia-smi; every lesson runs without it"
+        yield Check("accelerator", finding, repair, True)
     else:
         yield Check("accelerator", "none; every lesson runs on the CPU")
 
@@ -226,8 +226,8 @@ def _isolation() -> Check:
     try:
         level, lacking = isolation()
     except SandboxError as error:
-        elsewhere = "`check` works all the same; to grade, use another computer"
-        return Check("isolation", f"nothing can be graded here: {error}", elsewhere, True)
+        repair = "`check` works all the same; to grade, use another computer"
+        return Check("isolation", f"nothing can be graded here: {error}", repair, True)
     if level == "full":
         return Check("isolation", "full: what is graded cannot read this computer's files")
     return Check(

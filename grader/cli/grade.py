@@ -88,8 +88,8 @@ def _check_files(files: dict[str, str]) -> None:
             place = status.st_dev, status.st_ino
         other, first = reports.setdefault(place, (form, file))
         if other != form:
-            where = "standard output" if "-" in (file, first) else file
-            raise InputError(f"--{other} and --{form} both write to {where}; give each a file of its own.")
+            target = "standard output" if "-" in (file, first) else file
+            raise InputError(f"--{other} and --{form} both write to {target}; give each a file of its own.")
 
 
 def write_report(form: str, file: str, report: Any, visibility: str = "visible") -> bool:

@@ -50,8 +50,8 @@ def _lesson(name: str) -> str:
 
 def run_progress(options: argparse.Namespace) -> int:
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room_client.status(record.path.with_name(ROOM_FILE))
-    print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
+    room_status = room_client.status(record.path.with_name(ROOM_FILE))
+    print(harmless(display(table(record), (*record.take_notes(), *room_status)).text))
     return PASSED
 
 
@@ -64,12 +64,12 @@ def run_update(options: argparse.Namespace) -> int:
 
 
 def _change(command: str, names: Sequence[str], place: Path) -> int:
-    failed, reload = False, []
+    failed, notebooks = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
             change = getattr(workspace, command)(name, place)
             print(harmless(str(change)))
-            reload += [change.path.name] * change.changed
+            notebooks += [change.path.name] * change.changed
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
@@ -77,7 +77,7 @@ def _change(command: str, names: Sequence[str], place: Path) -> int:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {backup}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
-    if reload:
-        where = f"Where a tab shows {join_names(reload, 20)}, reload it before you go on"
-        print(harmless(f"{where}: the menu File › Reload Notebook from Disk."))
+    if notebooks:
+        advice = f"Where a tab shows {join_names(notebooks, 20)}, reload it before you go on"
+        print(harmless(f"{advice}: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED

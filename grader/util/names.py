@@ -45,13 +45,13 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 
     The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
     """
-    to_number: set[int] = set()
+    duplicates: set[int] = set()
     for group in same_name_groups(names):
         exact = {index for index in group if _is_exact(names[index])}
-        to_number |= set(group) - (exact if len(exact) == 1 else set())
-    counts = Counter(fold_name(name) for index, name in enumerate(names) if index not in to_number)
+        duplicates |= set(group) - (exact if len(exact) == 1 else set())
+    counts = Counter(fold_name(name) for index, name in enumerate(names) if index not in duplicates)
     labels = list(names)
-    for index in sorted(to_number):
+    for index in sorted(duplicates):
         number = 1 if not counts[fold_name(names[index])] else 2
         while counts[fold_name(f"{names[index]} ({number})")]:
             number += 1

@@ -58,10 +58,10 @@ def decoded(kind: Any, data: Any) -> Any:
     if kind is float and data in ("nan", "inf", "-inf"):
         return float(data)
     if origin is Literal:
-        right = data in inner
+        valid = data in inner
     else:
-        right = isinstance(data, (int, float) if kind is float else kind) and isinstance(data, bool) == (kind is bool)
-    if not right:
+        valid = isinstance(data, (int, float) if kind is float else kind) and isinstance(data, bool) == (kind is bool)
+    if not valid:
         raise TypeError(f"not {kind}: {data!r}")
     return data
 

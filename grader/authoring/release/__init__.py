@@ -72,10 +72,10 @@ def release(
             write_atomically(bundle, data)
     except OSError as error:  # which names a scratch folder
         raise InputError(f"{place} can't be written: {error.strerror or error}.") from None
-    everything = sorted({*lessons, *earlier})
+    all_lessons = sorted({*lessons, *earlier})
     values = {
         "place": place,
-        "count": pluralize(len(everything), "lesson"),
+        "count": pluralize(len(all_lessons), "lesson"),
         "files": len(files),
         "bundle": bundle,
         "points": sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises),
@@ -83,7 +83,7 @@ def release(
         "judged": not without_solutions,
         "later_answers": [
             f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
-            for name, later in earlier_answers(course, everything).items()
+            for name, later in earlier_answers(course, all_lessons).items()
         ],
         "grader": grader and repr(grader),
     }

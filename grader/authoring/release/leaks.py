@@ -63,20 +63,20 @@ def leaks(course: Course, files: Mapping[str, bytes]) -> list[tuple[str, Secret]
 
 def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
-    of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
+    lesson_of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
     answers: dict[str, list[str]] = {}
     for later in lessons:
-        for name in sorted(_names_of_its_own(course, later)):
-            if of.get(name, later) < later:
+        for name in sorted(_own_names(course, later)):
+            if lesson_of.get(name, later) < later:
                 answers.setdefault(name, []).append(later)
     return answers
 
 
 @cache
-def _names_of_its_own(course: Course, lesson: str) -> frozenset[str]:
+def _own_names(course: Course, lesson: str) -> frozenset[str]:
     """What a lesson's cells define that are no exercises."""
-    own = [cell.text for cell in course.cells(lesson) if cell.role in ("given", "demo", "payoff")]
-    return frozenset().union(*map(defined_names, own))
+    texts = [cell.text for cell in course.cells(lesson) if cell.role in ("given", "demo", "payoff")]
+    return frozenset().union(*map(defined_names, texts))
 
 
 @cache  # a search for each file, and each time it takes half a second
@@ -103,7 +103,7 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
     secrets: dict[str, Secret] = {}
     for name, index, region in regions:
         whole = squeeze("\n".join(text for _, text in region))
-        number, text = next(((n, t.strip()) for n, t in region if squeeze(t)), (0, ""))
+        number, text = next(((number, line.strip()) for number, line in region if squeeze(line)), (0, ""))
         if len(whole) >= REGION and whole not in visible:
             secrets.setdefault(whole, Secret(whole, name, number, text, index))
         for number, text in region:
