@@ -36,17 +36,17 @@ from grader.util.words import pluralize
 from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation, Tensor
 
-MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course, as advice
-TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
+MIN_MISTAKES, MEAN_MISTAKES = 3, 6  # of one exercise; on average over the course, as advice
+MIN_GIVEAWAY = 12  # characters from which a solution's text, met elsewhere, gives it away
 
 
 class Row(NamedTuple):
-    """What was counted of one exercise. named: mistakes that were rejected and named."""
+    """What was counted of one exercise. diagnoses: mistakes that were rejected and named."""
 
     exercise: Exercise
     cases: int
     mistakes: int
-    named: int
+    diagnoses: int
 
 
 @dataclass
@@ -75,7 +75,7 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
         stubs = _stubs(course.cells(name), lesson)
         if not lesson.outcome:
             findings.problems.append(f"{name}: its outcome is missing: what learners can do after the lesson.")
-        findings.problems += _given_away(course, name)
+        findings.problems += _solution_leaks(course, name)
         for exercise in lesson.exercises:
             try:
                 require(*exercise.libraries)
@@ -92,67 +92,66 @@ def render(findings: Findings) -> str:
     table: list[tuple[object, ...]] = [("exercise", "points", "minutes", "cases", "mistakes", "named")]
     for lesson, rows in groupby(findings.rows, lambda row: row.exercise.lesson):
         table.append((lesson,))
-        table += [(f"  {of.name}", of.points, of.minutes, *counts) for of, *counts in rows]
+        table += [(f"  {exercise.name}", exercise.points, exercise.minutes, *counts) for exercise, *counts in rows]
     width = max(len(str(first)) for first, *_ in table)
     lines = [f"{first:<{width}}" + "".join(f"{number:>10}" for number in numbers) for first, *numbers in table]
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    wanted = f"; {WANTED_MISTAKES} on average are advised." if mean < WANTED_MISTAKES else "."
-    lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    advice = f"; {MEAN_MISTAKES} on average are advised." if mean < MEAN_MISTAKES else "."
+    lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{advice}"]
     lines += [f"left out: {sentence}" for sentence in findings.left_out]
     lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _examine(findings: Findings, exercise: Exercise, stub: LiveObject) -> None:
-    def problem(sentence: str) -> None:
+    def report(sentence: str) -> None:
         findings.problems.append(f"{exercise.lesson}, {exercise.name}: {sentence}")
 
     verdict = judge(exercise, LiveObject(references.reference(exercise)))
     if not verdict.passed:
-        problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
+        report(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
     if verdict.status != "not_started":
-        problem(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
+        report(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
     cases = tuple(exercise.cases(np.random.default_rng(SEED)))
     for sentence in (*_patches(exercise), *_rules(exercise, cases)):
-        problem(sentence)
-    known, named = set(exercise.course.mistake_ids()), set()
-    for number, mistake, observations in _observed(exercise):
-        without_text = [id for id in mistake.id.split("+") if id not in known]
+        report(sentence)
+    catalogue, named_ids = set(exercise.course.mistake_ids()), set()
+    for number, mistake, observations in _observe_mistakes(exercise):
+        without_text = [id for id in mistake.id.split("+") if id not in catalogue]
         for id in without_text:
-            problem(f"mistake {id} has no text.")
+            report(f"mistake {id} has no text.")
         if without_text:
             continue
-        candidate: Any = SimpleNamespace(problem=None, sources=None, observe_all=lambda _, seen=observations: seen)
+        candidate: Any = SimpleNamespace(problem=None, sources=None, observe_all=lambda _, result=observations: result)
         verdict = judge(exercise, candidate)
         if verdict.passed:
-            problem(f"mistake {mistake.id} passes.")
+            report(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
             proofs = baseline_of(exercise, SEED).runs.proofs(number)
-            few = f" Only {pluralize(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
+            shortage = f" Only {pluralize(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
             others = f" Named: {', '.join(verdict.mistakes)}." if verdict.mistakes else ""
-            problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
+            report(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{shortage}")
         else:
-            named.add(mistake.id)
+            named_ids.add(mistake.id)
             expected = {id for pair in exercise.indistinguishable if mistake.id in pair for id in pair}
             single = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
             for other in sorted(single - {mistake.id} - expected):
-                problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
+                report(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
     ids = {mistake.id for mistake in exercise.mistakes}
-    findings.rows.append(Row(exercise, len(cases), len(ids), len(named & ids)))
+    findings.rows.append(Row(exercise, len(cases), len(ids), len(named_ids & ids)))
 
 
-def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:
+def _observe_mistakes(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:
     """(place in the list, mistake, what it shows on every case) of each; it is kept for the diagnosis, which runs none of them again."""
     baseline = baseline_of(exercise, SEED)
     # Whether a mistake runs something forbidden, one case tells. Operations are counted, and sizes looked at, in some case or in each.
-    counted = {
-        i for i, case in enumerate(baseline.cases) if exercise.requires or {"table", "tiles"} & case.options.keys()
-    }
-    pairs = enumerate(zip(baseline.cases, baseline.runs.cases, strict=True))
-    cases = [watched if i == 0 or i in counted else plain for i, (watched, plain) in pairs]
-    observed: list[tuple[int, Mistake, Sequence[Observation]]] = []
+    cases = [
+        watched if index == 0 or exercise.requires or {"table", "tiles"} & watched.options.keys() else plain
+        for index, (watched, plain) in enumerate(zip(baseline.cases, baseline.runs.cases, strict=True))
+    ]
+    results: list[tuple[int, Mistake, Sequence[Observation]]] = []
     for number, mistake in enumerate(exercise.mistakes):
         try:
             wrong = references.wrong(exercise, mistake)
@@ -161,25 +160,25 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
         with same_random_state():
             observations = tuple(observe(wrong, case, trusted=True) for case in cases)
         baseline.runs.keep(number, observations)
-        observed.append((number, mistake, observations))
-    return observed
+        results.append((number, mistake, observations))
+    return results
 
 
 def _patches(exercise: Exercise) -> Iterator[str]:
     """What is wrong with the patches: one that does not apply, one that changes nothing, and one that equals another."""
-    known = {_code(references.normal_forms(exercise)[exercise.name]): "the solution itself"}
+    origins = {_code(references.normal_forms(exercise)[exercise.name]): "the solution itself"}
     for mistake in exercise.mistakes:
         if not isinstance(mistake.wrong, Patch):
             continue
         try:
-            changed = applied(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
+            texts = applied(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
         except AuthorError as error:
             yield f"{mistake.id}: {error}"
             continue
-        text = "\n".join(map(_code, changed.values()))
-        if text in known:
-            yield f"the patch of mistake {mistake.id} produces the same code as {known[text]}."
-        known[text] = f"the patch of mistake {mistake.id}"
+        text = "\n".join(map(_code, texts.values()))
+        if text in origins:
+            yield f"the patch of mistake {mistake.id} produces the same code as {origins[text]}."
+        origins[text] = f"the patch of mistake {mistake.id}"
 
 
 def _code(text: str) -> str:
@@ -205,8 +204,8 @@ def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield f"two of its cases are called {key!r}."
     if exercise.kind != "answer":
-        named = baseline_of(exercise, SEED).cases  # with the parameters' names
-        if not any(_sizes_differ(exercise, case) for case in named if case.stage == "values"):
+        named_cases = baseline_of(exercise, SEED).cases  # with the parameters' names
+        if not any(_sizes_differ(exercise, case) for case in named_cases if case.stage == "values"):
             yield "in each of its cases two sizes are equal, so code that confuses them could pass."
         if not _repeats_a_shape(cases):
             yield "no two of its cases have the same shapes but different numbers, so a cached result could pass."
@@ -240,11 +239,11 @@ def _named_sizes(docstrings: str, parameter: str, shape: tuple[int, ...]) -> dic
     """
     match = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", docstrings)
     symbols = [part.strip() for part in match[1].split(",") if part.strip()] if match else []
-    named = [symbol for symbol in symbols if symbol != "..."]
-    if len(named) > len(shape) or (len(named) < len(shape) and "..." not in symbols):
+    names = [symbol for symbol in symbols if symbol != "..."]
+    if len(names) > len(shape) or (len(names) < len(shape) and "..." not in symbols):
         return {}
-    tail = shape[len(shape) - len(named) :]
-    return {symbol: size for symbol, size in zip(named, tail, strict=True) if symbol.isidentifier()}
+    tail = shape[len(shape) - len(names) :]
+    return {symbol: size for symbol, size in zip(names, tail, strict=True) if symbol.isidentifier()}
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
@@ -287,13 +286,11 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObjec
                 exec(compile(text, f"<stub {lesson.name} cell {cell.number}>", "exec"), namespace)
             except Exception as error:
                 problems[cell.exercise] = failure_from(error)
-    return {
-        exercise.name: LiveObject(namespace.get(exercise.name), problems.get(exercise.name))
-        for exercise in lesson.exercises
-    }
+    names = [exercise.name for exercise in lesson.exercises]
+    return {name: LiveObject(namespace.get(name), problems.get(name)) for name in names}
 
 
-def _given_away(course: Course, name: str) -> Iterator[str]:
+def _solution_leaks(course: Course, name: str) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
     notebooks = [learner_notebook(course.cells(name), course.lesson(name))]
     if course.notebook_path(name).is_file():
@@ -305,7 +302,7 @@ def _given_away(course: Course, name: str) -> Iterator[str]:
     for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
         for region in SOLUTION.finditer(cell.text):
             solution = _stripped_lines(region["solution"])
-            if len(solution.strip()) >= TELLING and any(solution in _stripped_lines(text) for text in texts):
+            if len(solution.strip()) >= MIN_GIVEAWAY and any(solution in _stripped_lines(text) for text in texts):
                 first = solution.split("\n")[1]
                 yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {first!r}."
 

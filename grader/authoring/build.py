@@ -28,8 +28,7 @@ from grader.util.files import write_atomically
 
 def check_source(course: Course, name: str) -> None:
     """Raises: AuthorError where a lesson's source is not as it should be, or does not fit its specification."""
-    problems = proofread(_file(course, name), course.cells(name), course.lesson(name))
-    if problems:
+    if problems := proofread(_file(course, name), course.cells(name), course.lesson(name)):
         raise AuthorError(problems)
 
 
@@ -53,11 +52,11 @@ def build(course: Course, name: str, anew: bool = False) -> None:
     """
     check_source(course, name)
     solved = solution_notebook(course, name)
-    values, outputs = (None if anew else stored_run(course, name, solved)) or _new_run(course, name, solved)
+    values, results = (None if anew else stored_run(course, name, solved)) or _new_run(course, name, solved)
     solved = solution_notebook(course, name, values)
     code = [cell for cell in solved["cells"] if cell["cell_type"] == "code"]
-    for cell, (count, shown) in zip(code, outputs, strict=True):
-        cell["execution_count"], cell["outputs"] = count, shown
+    for cell, (count, outputs) in zip(code, results, strict=True):
+        cell["execution_count"], cell["outputs"] = count, outputs
     solved["metadata"]["grader"]["torch"] = torch_version()
     page = teaching.page(course, name, values)
     write_atomically(course.solution_path(name), encode(solved))
@@ -88,11 +87,11 @@ def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[percent
     for checkpoint in notebook_run.checkpoints_folder(course).glob(f"{name}.*"):
         checkpoint.unlink()  # what this lesson trains is trained anew
     try:
-        outputs = notebook_run.run(course, solved["cells"])
+        results = notebook_run.run(course, solved["cells"])
     except notebook_run.RunError as error:
         raise AuthorError([LintError(_file(course, name), 0, str(error))]) from None
-    values = _quoted_values(course, name, outputs)
-    return values, [shown for shown, cell in zip(outputs, solved["cells"], strict=True) if cell["cell_type"] == "code"]
+    values = _quoted_values(course, name, results)
+    return values, [pair for pair, cell in zip(results, solved["cells"], strict=True) if cell["cell_type"] == "code"]
 
 
 def torch_version() -> str:
@@ -103,21 +102,21 @@ def torch_version() -> str:
         return ""
 
 
-def _quoted_values(course: Course, name: str, outputs: notebook_run.Outputs) -> list[tuple[str, str]]:
+def _quoted_values(course: Course, name: str, results: notebook_run.Outputs) -> list[tuple[str, str]]:
     """The values of all quoted numbers. Raises: AuthorError for the first cell that raised, number that could not be had, or
     check that does not pass."""
     values = []
     cells = percent.learner_cells(course.cells(name))
-    for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links
+    for cell, (_, outputs) in zip(cells, results, strict=False):  # below the cells of the source stand the links
         quotes = percent.quotes(cell.text) if cell.role == "prose" else []
-        for at, output in enumerate(shown):
+        for index, output in enumerate(outputs):
             if output["output_type"] == "error":
-                what, line = (f"{{{{ {quotes[at].text} }}}}", quotes[at].line) if quotes else ("this cell", 0)
-                sentence = f"{what} raises {output['ename']}: {output['evalue'] or 'no message'}"
+                source, line = (f"{{{{ {quotes[index].text} }}}}", quotes[index].line) if quotes else ("this cell", 0)
+                sentence = f"{source} raises {output['ename']}: {output['evalue'] or 'no message'}"
                 raise AuthorError([LintError(_file(course, name), cell.line + line, sentence)])
         if quotes:
-            values += [(quote.text, "".join(output["text"])) for quote, output in zip(quotes, shown, strict=True)]
-        if cell.role == "check" and not _passes(shown):
+            values += [(quote.text, "".join(output["text"])) for quote, output in zip(quotes, outputs, strict=True)]
+        if cell.role == "check" and not _passes(outputs):
             sentence = f"the solution does not pass check({cell.exercise}); `grader audit {name[:2]}` says why."
             raise AuthorError([LintError(_file(course, name), cell.line, sentence)])
     return values
@@ -166,13 +165,13 @@ def _code(path: Path) -> str:
     return patches.normal(path.read_text(encoding="utf-8"))
 
 
-def _stale_text(path: Path, built: str) -> str:
+def _stale_text(path: Path, expected: str) -> str:
     if not path.is_file():
         return "is missing."
-    return "" if path.read_text(encoding="utf-8") == built else "is not what its source builds."
+    return "" if path.read_text(encoding="utf-8") == expected else "is not what its source builds."
 
 
-def _stale_solution(path: Path, built: dict[str, Any]) -> str:
+def _stale_solution(path: Path, expected: dict[str, Any]) -> str:
     """Times and figures differ from run to run, so the stored outputs are asked for, not compared."""
     if not path.is_file():
         return "is missing."
@@ -188,7 +187,7 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
         for cell in code:
             cell.update(execution_count=None, outputs=[])
         stored["metadata"]["grader"].pop("torch", None)
-        if (stored["cells"], stored["metadata"]) != (built["cells"], built["metadata"]):
+        if (stored["cells"], stored["metadata"]) != (expected["cells"], expected["metadata"]):
             return "is older than its source, its specification or its figures."
     except (ValueError, KeyError, TypeError):
         return "was not written by `grader build`."

@@ -35,8 +35,8 @@ Problems = Iterator[tuple[int, str]]
 def proofread(file: str, cells: Sequence[percent.Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
-    asserted = _asserted(cells)
-    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted)]
+    asserted_names = _asserted_names(cells)
+    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted_names)]
     problems += [*_exercises(cells, names), *_prose(cells, lesson)]
     return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 
@@ -113,17 +113,17 @@ def _regions(cell: percent.Cell) -> Problems:
 def _exercises(cells: Sequence[percent.Cell], names: Sequence[str]) -> Problems:
     """Each exercise has one task, one cell for the answer and one check, in this order."""
     for name in names:
-        own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
+        answers = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
         tasks = [cell for cell in cells if cell.mark == f"{TASK} {name}"]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
-        for group, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
+        for group, label in ((answers, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
             if not group:
-                yield 0, f"the specification has {name}, but the source has no {what} for it."
+                yield 0, f"the specification has {name}, but the source has no {label} for it."
             for extra in group[1:]:
-                yield extra.line, f"a second {what} for {name}; the first is in line {group[0].line}."
-        if own and tasks and not tasks[0].number < own[0].number:
+                yield extra.line, f"a second {label} for {name}; the first is in line {group[0].line}."
+        if answers and tasks and not tasks[0].number < answers[0].number:
             yield tasks[0].line, f"the task of {name} comes after its exercise cell."
-        if own and checks and not own[0].number < checks[0].number:
+        if answers and checks and not answers[0].number < checks[0].number:
             yield checks[0].line, f"the check of {name} comes before its exercise cell."
 
 
@@ -144,7 +144,7 @@ def _prose(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
             yield cell.line, f"'{percent.TEACHING}' may begin only the last cell of a source, and only one."
 
 
-def _asserted(cells: Sequence[percent.Cell]) -> frozenset[str]:
+def _asserted_names(cells: Sequence[percent.Cell]) -> frozenset[str]:
     """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
     names: set[str] = set()
     for cell in cells:
@@ -159,10 +159,9 @@ def _asserted(cells: Sequence[percent.Cell]) -> frozenset[str]:
 
 def _quotes(cell: percent.Cell, asserted: frozenset[str]) -> Problems:
     for quote in percent.quotes(cell.text):
-        wrong = percent.syntax_error(quote.text)
-        if wrong:
+        if error := percent.syntax_error(quote.text):
             example = "{{ spread:.2f }}"
-            yield quote.line, f"{{{{ {quote.text} }}}} is not an expression with a format, as in {example}: {wrong}."
+            yield quote.line, f"{{{{ {quote.text} }}}} is not an expression with a format, as in {example}: {error}."
         elif "; " not in quote.text and (names := percent.names_in(quote.text)) and not names & asserted:
             sentence = f"the text reads something into {{{{ {quote.text} }}}} that nothing asserts, so a run that gives another "
             sentence += (
@@ -179,9 +178,9 @@ def _prediction(cell: percent.Cell) -> Problems:
     if cell.mark == percent.PREDICT:
         parts = percent.prediction(cell.text)
         texts = {"question": parts.question, f"'{percent.ANSWER}'": parts.answer, f"'{percent.WRONG}'": parts.wrong}
-        for what, text in texts.items():
+        for label, text in texts.items():
             if not text:
-                yield 0, f"this prediction has no {what}, or it is empty."
+                yield 0, f"this prediction has no {label}, or it is empty."
         if len(marks) > 1 and marks != [percent.ANSWER, percent.WRONG]:
             yield 0, f"a prediction has a question, then one '{percent.ANSWER}', then one '{percent.WRONG}'."
         return
@@ -218,15 +217,15 @@ def _further(pages: Sequence[percent.Cell]) -> Problems:
 def _budget(cells: Sequence[percent.Cell], lesson: Lesson) -> Problems:
     """What the core asks of a learner's time, against what a course may ask."""
     core = reading_time.reading(cell for cell in cells if not cell.further)
-    work = sum(one.minutes for one in lesson.exercises if not one.further)
-    for has, most, what in (
+    work = sum(exercise.minutes for exercise in lesson.exercises if not exercise.further)
+    for amount, most, unit in (
         (core.words, MOST_WORDS, "words"),
         (core.lines, MOST_LINES, "lines of code that are not folded"),
         (core.minutes, MOST_READING, "minutes of reading"),
         (work, MOST_WORK, "minutes of exercises"),
     ):
-        if has > most:
-            sentence = f"the core has {has:,} {what}, and {most:,} are the most: "
+        if amount > most:
+            sentence = f"the core has {amount:,} {unit}, and {most:,} are the most: "
             yield 0, sentence + f"shorten it, fold cells, or move a part under '{percent.FURTHER}…'."
 
 
@@ -235,23 +234,25 @@ def _notes(cell: percent.Cell, lesson: Lesson) -> Problems:
         yield 0, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'."
     sections = teaching.sections(cell.text)
     if tuple(sections) != teaching.HEADINGS:
-        wanted = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)
-        yield 0, f"notes for instructors have these headings, in this order: {wanted}."
+        headings = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)
+        yield 0, f"notes for instructors have these headings, in this order: {headings}."
     for heading, body in sections.items():
         if not body:
             yield 0, f"the section '## {heading}' is empty."
     expected, other_lines = teaching.expected_mistakes(cell.text)
     for line in other_lines:
         yield line, "a mistake to expect has the form '- exercise ID: a question to ask?'."
-    known = {one.name: {id for mistake in one.mistakes for id in mistake.id.split("+")} for one in lesson.exercises}
-    for one in expected:
-        if one.exercise not in known:
-            yield one.line, f"{one.exercise!r} is not an exercise of this lesson."
-        elif one.id not in known[one.exercise]:
-            there = ", ".join(sorted(known[one.exercise]))
-            yield one.line, f"{one.exercise} has no mistake {one.id}; it has {there}."
-    counts = Counter(one.exercise for one in expected)
-    for name in known:
+    mistake_ids = {
+        exercise.name: {id for mistake in exercise.mistakes for id in mistake.id.split("+")}
+        for exercise in lesson.exercises
+    }
+    for mistake in expected:
+        if mistake.exercise not in mistake_ids:
+            yield mistake.line, f"{mistake.exercise!r} is not an exercise of this lesson."
+        elif mistake.id not in mistake_ids[mistake.exercise]:
+            others = ", ".join(sorted(mistake_ids[mistake.exercise]))
+            yield mistake.line, f"{mistake.exercise} has no mistake {mistake.id}; it has {others}."
+    counts = Counter(mistake.exercise for mistake in expected)
+    for name in mistake_ids:
         if not FEWEST_MISTAKES <= counts[name] <= MOST_MISTAKES:
-            sentence = f"{name} has {counts[name]} mistakes to expect; {FEWEST_MISTAKES} to {MOST_MISTAKES} are wanted."
-            yield 0, sentence
+            yield 0, f"{name} has {counts[name]} mistakes to expect; {FEWEST_MISTAKES} to {MOST_MISTAKES} are wanted."

@@ -100,10 +100,10 @@ class NotebookRun:
         reply = self._client.get_shell_msg(timeout=START_TIMEOUT_S)
         while reply["parent_header"].get("msg_id") != request:
             reply = self._client.get_shell_msg(timeout=START_TIMEOUT_S)
-        outputs, failed = _joined(cell.outputs), reply["content"]
+        outputs, content = _join_streams(cell.outputs), reply["content"]
         # In place of some tracebacks learners see a sentence (notebook/name_errors.py): the cell has failed all the same.
-        if failed["status"] == "error" and not any(one["output_type"] == "error" for one in outputs):
-            outputs.append(v4.new_output("error", **{key: failed[key] for key in ("ename", "evalue", "traceback")}))
+        if content["status"] == "error" and not any(output["output_type"] == "error" for output in outputs):
+            outputs.append(v4.new_output("error", **{key: content[key] for key in ("ename", "evalue", "traceback")}))
         return cell.execution_count, outputs
 
     def quoted_value(self, quote: str, timeout_s: float) -> dict[str, Any]:
@@ -114,15 +114,15 @@ class NotebookRun:
         return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
 
 
-def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _join_streams(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The outputs, pieces of one stream put together: where a kernel cuts it is chance."""
-    joined: list[dict[str, Any]] = []
+    pieces: list[dict[str, Any]] = []
     for output in outputs:
-        if output["output_type"] == "stream" and joined and joined[-1].get("name") == output["name"]:
-            joined[-1]["text"] += output["text"]
+        if output["output_type"] == "stream" and pieces and pieces[-1].get("name") == output["name"]:
+            pieces[-1]["text"] += output["text"]
         else:
-            joined.append(output)
-    return joined
+            pieces.append(output)
+    return pieces
 
 
 def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIMEOUT_S) -> Outputs:
@@ -143,10 +143,11 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
                 if cell["cell_type"] == "code":
                     count, outputs = kernel.run(text, timeout_s)
                 else:
-                    count, outputs = None, [kernel.quoted_value(one.text, timeout_s) for one in percent.quotes(text)]
+                    count = None
+                    outputs = [kernel.quoted_value(quote.text, timeout_s) for quote in percent.quotes(text)]
             except RunError as error:
                 raise RunError(f"{cell['id']}: {error}") from None
-            results[number] = count, list(map(_steady, outputs))
+            results[number] = count, list(map(_stabilize, outputs))
             if any(output["output_type"] == "error" for output in outputs):
                 break
     return results
@@ -155,15 +156,15 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIM
 def _running_order(cells: list[dict[str, Any]]) -> list[int]:
     """The positions of cells in the order in which they are run or quote: a prediction after the code below it."""
     prose = [number for number, cell in enumerate(cells) if cell["cell_type"] != "code"]
-    below = {
+    ends = {
         number: end
         for number, end in zip(prose, [*prose[1:], len(cells)])
         if percent.is_folded("".join(cells[number]["source"]))
     }
-    return sorted(range(len(cells)), key=lambda number: below.get(number, number + 0.5))
+    return sorted(range(len(cells)), key=lambda number: ends.get(number, number + 0.5))
 
 
-def _steady(output: Any) -> dict[str, Any]:
+def _stabilize(output: Any) -> dict[str, Any]:
     """An output as plain data, without what changes from run to run."""
     plain = {key: value for key, value in output.items() if key != "transient"}
     if "text" in plain:
@@ -178,8 +179,8 @@ def _steady(output: Any) -> dict[str, Any]:
 
 def _lines(text: str) -> list[str]:
     lines = text.splitlines(keepends=True)
-    for sign, pattern, instead in _CHANGING:
-        lines = [pattern.sub(instead, line) if sign in line else line for line in lines]
+    for sign, pattern, replacement in _CHANGING:
+        lines = [pattern.sub(replacement, line) if sign in line else line for line in lines]
     return lines
 
 

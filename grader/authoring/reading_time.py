@@ -11,7 +11,7 @@ from grader.course.course import Course
 
 WORDS_A_MINUTE, LINES_A_MINUTE, FIGURES_A_MINUTE = 200, 10, 2
 SPEED = f"{WORDS_A_MINUTE} words or {LINES_A_MINUTE} lines of code a minute and half a minute for a figure"
-_READ = ("given", "demo", "payoff")  # neither a stub nor a check's one line
+_READ_ROLES = ("given", "demo", "payoff")  # neither a stub nor a check's one line
 _SOURCES = re.compile(r"^\*\*Sources\b.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)  # what is looked up, not read
 _FIGURE = re.compile(r"\bfigures(?:\.\w+)+\(")
 
@@ -31,18 +31,19 @@ class Reading:
 
 def reading(cells: Iterable[percent.Cell]) -> Reading:
     """What these cells hold, answers of predictions included."""
-    shown = percent.learner_cells(cells)
-    words = [re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text)) for cell in shown if cell.role == "prose"]
-    code = [cell for cell in shown if cell.role in _READ]
+    cells = percent.learner_cells(cells)
+    words = [re.findall(r"\S*\w\S*", _SOURCES.sub("", cell.text)) for cell in cells if cell.role == "prose"]
+    code = [cell for cell in cells if cell.role in _READ_ROLES]
     lines = [re.findall(r"^.*\S", cell.text, re.MULTILINE) for cell in code if percent.HIDE_INPUT not in cell.tags]
     figures = [_FIGURE.findall(cell.text) for cell in code]
-    return Reading(*(sum(map(len, each)) for each in (words, lines, figures)))
+    return Reading(*(sum(map(len, matches)) for matches in (words, lines, figures)))
 
 
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
-    own = [cell for cell in course.cells(name) if cell.further == further]
-    return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), reading(own).minutes
+    cells = [cell for cell in course.cells(name) if cell.further == further]
+    exercises = [exercise for exercise in course.lesson(name).exercises if exercise.further == further]
+    return sum(exercise.minutes for exercise in exercises), reading(cells).minutes
 
 
 ROW = ("exercises: core + further", "core, minutes", "further, minutes", "points")
@@ -52,5 +53,5 @@ def row(course: Course, name: str) -> tuple[str, int, int, int]:
     """What a table of lessons says of one, below ROW's headings."""
     lesson, beyond = course.lesson(name), len(course.further(name))
     core_minutes, further_minutes = (sum(of_lesson(course, name, further=further)) for further in (False, True))
-    points = sum(one.points for one in lesson.exercises)
+    points = sum(exercise.points for exercise in lesson.exercises)
     return f"{len(lesson.exercises) - beyond} + {beyond}", core_minutes, further_minutes, points

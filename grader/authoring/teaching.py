@@ -77,22 +77,22 @@ def page(course: Course, name: str, values: percent.QuotedValues) -> str:
     """The notes on a lesson as Markdown. values: of the numbers that its prose quotes."""
     cells, lesson = course.cells(name), course.lesson(name)
     text = next(cell.text for cell in cells if cell.mark == percent.TEACHING)
-    own = sections(text)
+    bodies = sections(text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}/lesson.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(course, name),
     ]
-    own[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
+    bodies[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
     computed = {FOR: ["## Exercises", _exercises(lesson)], CUT_90: ["## Predictions", *_predictions(cells, values)]}
     for heading in HEADINGS:
-        parts += [f"## {heading}", own[heading], *computed.get(heading, ())]
+        parts += [f"## {heading}", bodies[heading], *computed.get(heading, ())]
     return "\n\n".join(parts) + "\n"
 
 
 def _time(course: Course, name: str) -> str:
-    core, further = (reading_time.of_lesson(course, name, further=one) for one in (False, True))
+    core, further = (reading_time.of_lesson(course, name, further=is_further) for is_further in (False, True))
     beyond = f" The further part takes {sum(further)} more: {further[0]} and {further[1]}." if sum(further) else ""
     parts = f"{core[0]} for the exercises and {core[1]} for reading, at {reading_time.SPEED}"
     return f"**Time:** the core takes {sum(core)} minutes: {parts}.{beyond}"
@@ -100,18 +100,19 @@ def _time(course: Course, name: str) -> str:
 
 def _exercises(lesson: Lesson) -> str:
     rows = ["| exercise | difficulty | minutes | points |", "|---|---|---|---|"]
-    for one in lesson.exercises:
-        level = f"{dots(one.difficulty)} {one.difficulty} of 3" if one.difficulty else ""
-        rows.append(f"| `{one.name}`{' (further)' if one.further else ''} | {level} | {one.minutes} | {one.points} |")
+    for exercise in lesson.exercises:
+        level = f"{dots(exercise.difficulty)} {exercise.difficulty} of 3" if exercise.difficulty else ""
+        name = f"`{exercise.name}`{' (further)' if exercise.further else ''}"
+        rows.append(f"| {name} | {level} | {exercise.minutes} | {exercise.points} |")
     return "\n".join(rows)
 
 
 def _predictions(cells: Sequence[percent.Cell], values: percent.QuotedValues) -> Iterator[str]:
     predictions = percent.predictions(cells, values)
-    for number, one in enumerate(predictions, 1):
-        yield f"**{number}.** {one.question}"
-        yield f"*Answer.* {one.answer}"
-        yield f"*Behind a wrong guess.* {one.wrong}"
+    for number, prediction in enumerate(predictions, 1):
+        yield f"**{number}.** {prediction.question}"
+        yield f"*Answer.* {prediction.answer}"
+        yield f"*Behind a wrong guess.* {prediction.wrong}"
     if not predictions:
         yield "This lesson has no predictions."
 
@@ -119,10 +120,14 @@ def _predictions(cells: Sequence[percent.Cell], values: percent.QuotedValues) ->
 def _mistakes(course: Course, text: str, lesson: Lesson) -> Iterator[str]:
     expected, _ = expected_mistakes(text)
     for exercise in lesson.exercises:
-        own = [one for one in expected if one.exercise == exercise.name]
-        if own:
+        lines = [
+            f"- {course.mistake_text(mistake.id).sentence} ({mistake.id})\n  *Ask:* {mistake.ask}"
+            for mistake in expected
+            if mistake.exercise == exercise.name
+        ]
+        if lines:
             yield f"### `{exercise.name}`"
-            yield "\n".join(f"- {course.mistake_text(one.id).sentence} ({one.id})\n  *Ask:* {one.ask}" for one in own)
+            yield "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -186,13 +191,15 @@ def write_overview(course: Course) -> None:
 
 def exercises_of(course: Course, stop: Stop) -> Sequence[str]:
     """The exercises that learners write at a stop."""
-    names = tuple(one.name for one in course.lesson(stop.lesson).exercises if not one.further or one.name == stop.until)
+    exercises = course.lesson(stop.lesson).exercises
+    names = tuple(exercise.name for exercise in exercises if not exercise.further or exercise.name == stop.until)
     return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
 
 
 def minutes_of(course: Course, stop: Stop) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a stop."""
-    work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(course, stop))
+    names, exercises = exercises_of(course, stop), course.lesson(stop.lesson).exercises
+    work = sum(exercise.minutes for exercise in exercises if exercise.name in names)
     return work, reading_time.reading(_cells_before(course, stop)).minutes
 
 
@@ -206,9 +213,9 @@ def _cells_before(course: Course, stop: Stop) -> Sequence[percent.Cell]:
     """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
     cells: Sequence[percent.Cell] = course.cells(stop.lesson)
     if stop.until:
-        own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+        last = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
         tasks = (cell.number for cell in cells if cell.mark.startswith(TASK))
-        cells = cells[: next((number for number in tasks if number > own), None)]
+        cells = cells[: next((number for number in tasks if number > last), None)]
     read, heading = [], ""
     for cell in (cell for cell in cells if not cell.further):
         if cell.role == "prose" and cell.text.startswith("## "):
@@ -223,9 +230,9 @@ def _lessons(course: Course) -> str:
     totals = [0, 0, 0, 0]
     for name in course.lessons():
         work, read = reading_time.of_lesson(course, name, further=False)
-        own = [work, read, work + read, sum(reading_time.of_lesson(course, name, further=True))]
-        totals = [total + new for total, new in zip(totals, own, strict=True)]
-        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, own))} |")
+        minutes = [work, read, work + read, sum(reading_time.of_lesson(course, name, further=True))]
+        totals = [total + new for total, new in zip(totals, minutes, strict=True)]
+        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, minutes))} |")
     return "\n".join([*rows, f"| all | {' | '.join(map(str, totals))} |"])
 
 
@@ -234,9 +241,9 @@ def _stops(course: Course, route: Route) -> str:
     for stop in route.stops:
         work, read = minutes_of(course, stop)
         names = ", ".join(f"`{name}`" for name in exercises_of(course, stop))
-        far = f"`{stop.until}`" if stop.until else "the end"
-        far += "".join(f", without *{heading}*" for heading in stop.without)
-        rows.append(f"| {course.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
+        end = f"`{stop.until}`" if stop.until else "the end"
+        end += "".join(f", without *{heading}*" for heading in stop.without)
+        rows.append(f"| {course.heading(stop.lesson)} | {end} | {names} | {work} | {read} |")
     work, read = total(course, route)
     rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

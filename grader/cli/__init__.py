@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -57,10 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console that lacks a sign shows '?' and does not stop us
             stream.reconfigure(errors="replace")
-    given = sys.argv[1:] if arguments is None else arguments
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        _take_course(given)
-        options = parser().parse_args(given or ["--help"])
+        _take_course(arguments)
+        options = parser().parse_args(arguments or ["--help"])
         if options.judges:
             use_one_thread()
             index.gather(open_course())  # an id that is used twice, wherever that is
@@ -78,14 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return complain("stopped.", STOPPED)
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return complain(f"{what}.", BAD_INPUT)
+        sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return complain(f"{sentence}.", BAD_INPUT)
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
-        lacks = explain_error(error)
-        if lacks:
-            return complain(lacks, NOT_GRADED)
+        if advice := explain_error(error):
+            return complain(advice, NOT_GRADED)
         return complain(
             f"a mistake in the grader itself, {type(error).__name__}: {error}. "
             "Nothing was changed; GRADER_DEBUG=1 shows where it happened.",
@@ -100,13 +100,11 @@ def _take_course(arguments: Sequence[str]) -> None:
     """
     reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     reader.add_argument("--course", type=Path)
-    try:  # before the other arguments, which may name its lessons
-        named = reader.parse_known_args(arguments)[0].course
-    except argparse.ArgumentError:  # without a folder, which the command's own parser says
-        named = None
-    named = named or os.environ.get(COURSE_ENV)
-    if named:
-        os.environ[COURSE_ENV] = str(Path(named).expanduser().resolve())
+    course = os.environ.get(COURSE_ENV)  # before the other arguments, which may name its lessons
+    with suppress(argparse.ArgumentError):  # without a folder, which the command's own parser says
+        course = reader.parse_known_args(arguments)[0].course or course
+    if course:
+        os.environ[COURSE_ENV] = str(Path(course).expanduser().resolve())
     if not open_course().judges and arguments and arguments[0] != "doctor" and not arguments[0].startswith("-"):
         raise InputError(f"nothing is judged on this computer: {NO_SOLUTIONS}")
 
@@ -119,8 +117,8 @@ def parser() -> argparse.ArgumentParser:
         "--version", action=_Version, nargs=0, help="show the version and the lessons that it knows, and exit"
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, run, options, what in COMMANDS:
-        command = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+    for name, run, options, summary in COMMANDS:
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         command.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
         for option in options:
             command.add_argument(*option.flags, **option.details)

@@ -26,19 +26,19 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     Raises: InputError, naming the nearest lesson, where there is none.
     """
     names = tuple(open_course().lessons() if among is None else among)
-    bare = open_course().current_name(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
+    stem = open_course().current_name(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
     for name in names:
-        if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
+        if stem == name or (stem.isdigit() and stem.zfill(2) == name[:2]):
             return name
-    near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
-    advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
-    needed = f" A lesson of your own needs {NEEDED}." if not open_course().installed and not near else ""
-    raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
+    matches = get_close_matches(stem, names, 1, 0.5) or [name for name in names if stem and stem.lower() in name]
+    advice = f"did you mean {matches[0]}?" if matches else f"there are {', '.join(names) or 'none yet'}."
+    note = f" A lesson of your own needs {NEEDED}." if not open_course().installed and not matches else ""
+    raise InputError(f"there is no lesson {text!r}; {advice}{note}")
 
 
-def _checked(text: str, right: object, otherwise: str) -> str:
-    if not right:
-        raise argparse.ArgumentTypeError(f"{text!r} is {otherwise}")
+def _require(text: str, valid: object, fault: str) -> str:
+    if not valid:
+        raise argparse.ArgumentTypeError(f"{text!r} is {fault}")
     return text
 
 
@@ -50,9 +50,9 @@ def _float(text: str) -> float:
         return math.nan
 
 
-def kind(read: Callable[[str], Any], right: Callable[[str], object], otherwise: str) -> Callable[[str], Any]:
-    """The kind of argument that `read` reads where it is right. otherwise: what a wrong one is."""
-    return lambda text: read(_checked(text, right(text), otherwise))
+def kind(read: Callable[[str], Any], valid: Callable[[str], object], fault: str) -> Callable[[str], Any]:
+    """The kind of argument that `read` reads where it is valid. fault: what a wrong one is."""
+    return lambda text: read(_require(text, valid(text), fault))
 
 
 # An unset variable of a shell is no place: Python would take it for the current folder.
@@ -77,7 +77,7 @@ requirement = kind(  # what pip takes on one line
 )
 
 
-def list_of(read: Callable[[str], str], otherwise: str) -> Callable[[str], tuple[str, ...]]:
+def list_of(read: Callable[[str], str], fault: str) -> Callable[[str], tuple[str, ...]]:
     """The kind of argument that has several, with commas between them. None is refused: an unset variable of a shell is no choice."""
 
     def read_list(text: str) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def list_of(read: Callable[[str], str], otherwise: str) -> Callable[[str], tuple
         except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
         if not names:
-            raise argparse.ArgumentTypeError(f"{text!r} {otherwise}")
+            raise argparse.ArgumentTypeError(f"{text!r} {fault}")
         return names
 
     return read_list
@@ -103,7 +103,7 @@ def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
-    _checked(
+    _require(
         text, 0 <= number <= (100 if percent else 1e6), "neither points, such as 12, nor a percentage, such as 80%"
     )
     return number, percent
@@ -112,7 +112,7 @@ def threshold(text: str) -> tuple[float, bool]:
 def share(text: str) -> float:
     """From 0 to 1, of '50%'."""
     number, percent = threshold(text)
-    _checked(text, percent, "not a percentage, such as 80%")
+    _require(text, percent, "not a percentage, such as 80%")
     return number / 100
 
 
@@ -125,16 +125,16 @@ def points(table: Mapping[str, object]) -> dict[str, float]:
     """By exercise."""
     from grader.grading.marks import parse_points
 
-    return {open_course().known_exercise(name): parse_points(str(each)) for name, each in table.items()}
+    return {open_course().known_exercise(name): parse_points(str(number)) for name, number in table.items()}
 
 
 def moment(text: str) -> str:
     """A time in UTC, as '2026-11-20T22:59:00+00:00'. Its zone is '+01:00', or the name of one after a space, else this machine's."""
-    when, _, zone = text.strip().rpartition(" ")
-    named = "/" in zone or zone in ("UTC", "GMT")
+    local_time, _, zone = text.strip().rpartition(" ")
+    zone_has_name = "/" in zone or zone in ("UTC", "GMT")
     try:
-        time = datetime.fromisoformat(when if named else text.strip())
-        if named and time.tzinfo is None:
+        time = datetime.fromisoformat(local_time if zone_has_name else text.strip())
+        if zone_has_name and time.tzinfo is None:
             time = time.replace(tzinfo=ZoneInfo(zone))
         if ":" in text:  # a day alone would be due at its beginning, which nobody means
             return time.astimezone(UTC).isoformat()
@@ -148,7 +148,7 @@ def moment(text: str) -> str:
 def duration(text: str) -> int:
     """Seconds, of '15 min', '2 hours' or '1 day'."""
     match = re.fullmatch(r"(\d{1,6}) ?([a-z]+?)s?", text.strip())
-    _checked(text, bool(match and match[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
+    _require(text, bool(match and match[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
     return int(match[1]) * UNITS[match[2]]  # type: ignore[index]
 
 
@@ -164,11 +164,11 @@ def extensions(setting: str | Mapping[str, object]) -> dict[str, int | str]:
     """By learner, of 'ada=2 days,bob=2026-11-27 23:59' or of a table."""
     if isinstance(setting, str):
         pairs = [part.partition("=") for part in setting.split(",") if part.strip()]
-        _checked(
+        _require(
             setting, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'"
         )
-        setting = {who.strip(): when for who, _, when in pairs}
-    return {who: extension(str(when)) for who, when in setting.items()}
+        setting = {learner.strip(): time for learner, _, time in pairs}
+    return {learner: extension(str(time)) for learner, time in setting.items()}
 
 
 def chosen_lessons(texts: Sequence[str]) -> tuple[str, ...]:

@@ -29,15 +29,15 @@ def run_build(options: argparse.Namespace) -> int:
         return _check_builds(chosen_lessons(options.lessons))
     index.write(open_course())  # first: the lesson to build may be new
     names = chosen_lessons(options.lessons)
-    alone = [name for name in names if _CLOCK.search(open_course().source(name))]
-    shared = [name for name in names if name not in alone]
-    started = time.perf_counter()
+    timed = [name for name in names if _CLOCK.search(open_course().source(name))]
+    others = [name for name in names if name not in timed]
+    start_s = time.perf_counter()
     write = partial(build, anew=options.anew)
-    well = [_build_all(shared, write, options.jobs), _build_all(alone, write, 1)]
+    successes = [_build_all(others, write, options.jobs), _build_all(timed, write, 1)]
     teaching.write_overview(open_course())
     if len(names) > 1:
-        print(f"{len(names)} lessons in {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    return PASSED if all(well) else NOT_PASSED
+        print(f"{len(names)} lessons in {time.perf_counter() - start_s:.0f} s", file=sys.stderr)
+    return PASSED if all(successes) else NOT_PASSED
 
 
 def _check_builds(names: Sequence[str]) -> int:
@@ -58,18 +58,18 @@ def _check_builds(names: Sequence[str]) -> int:
 def _build_all(names: Sequence[str], write: Callable[[Course, str], None], jobs: int) -> bool:
     """Builds lessons, so many at a time, and tells of each as it ends. Returns: whether all went well."""
 
-    def one(name: str) -> bool:
-        started = time.perf_counter()
+    def build_one(name: str) -> bool:
+        start_s = time.perf_counter()
         try:
             write(open_course(), name)
         except AuthorError as error:
             print(f"{name}: not built.\n  " + "\n  ".join(map(str, error.problems)), file=sys.stderr, flush=True)
             return False
-        print(f"{name}: built in {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+        print(f"{name}: built in {time.perf_counter() - start_s:.1f} s", file=sys.stderr, flush=True)
         return True
 
     with ThreadPoolExecutor(jobs) as pool:
-        return all(list(pool.map(one, names)))
+        return all(list(pool.map(build_one, names)))
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -82,13 +82,13 @@ def run_release(options: argparse.Namespace) -> int:
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
     index.gather(open_course())  # an id that is used twice, wherever that is
-    every = open_course().lessons()
-    lessons = tuple(name for name in every if name in (options.lessons or every))
+    all_lessons = open_course().lessons()
+    lessons = tuple(name for name in all_lessons if name in (options.lessons or all_lessons))
     notes = release(
         open_course(),
         options.place,
         lessons,
-        earlier=tuple(name for name in every if name < lessons[-1] and name not in lessons and not options.only),
+        earlier=tuple(name for name in all_lessons if name < lessons[-1] and name not in lessons and not options.only),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

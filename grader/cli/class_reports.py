@@ -27,14 +27,14 @@ OVERRIDES = "overrides.csv"  # marks by hand
 GRADES = "grades.csv"
 
 
-def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
+def prepare_folder(out: Path, folder: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
     """Makes the folder ready for a run. earlier: the journal in it. Returns: sentences on what was done with an earlier run.
 
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
     """
-    if out.resolve().is_relative_to(graded.resolve()) or graded.resolve().is_relative_to(out.resolve()):
+    if out.resolve().is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(out.resolve()):
         raise InputError(
-            f"one of {out} and {graded} is inside the other; --out needs a folder outside the learners' folder."
+            f"one of {out} and {folder} is inside the other; --out needs a folder outside the learners' folder."
         )
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out needs a folder.")
@@ -69,24 +69,25 @@ def _backup_note(backup: Path) -> str:
 def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
     """Puts the points on, writes every report, and returns the one that they show. learners: the class's inventory."""
     report = apply_weights(report, scheme.weights, scheme.partial)
-    names = [(one.key, one.name, sheet.guard(one.key), sheet.guard(one.name)) for one in learners]
+    names = [(learner.key, learner.name, sheet.guard(learner.key), sheet.guard(learner.name)) for learner in learners]
     report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
-    lessons = {one.name for each in report.submissions for one in each.lessons}
+    lessons = {lesson.name for submission in report.submissions for lesson in submission.lessons}
     notes = lateness.read(open_course(), folder_of_class, lessons)
-    mine = [(notes or {}).get(sheet.guard(one.key), lateness.CollectedWork()) for one in learners]
-    submissions, sentences = lateness.add_lateness(mine, learners, report.submissions, scheme)
+    works = [(notes or {}).get(sheet.guard(learner.key), lateness.CollectedWork()) for learner in learners]
+    submissions, sentences = lateness.add_lateness(works, learners, report.submissions, scheme)
     if notes is None:
         table = folder_of_class / COLLECTED
         sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
-    aliases = pseudonyms.choose(out, [one.name for one in report.submissions]) if scheme.anonymous else {}
-    report = replace(report, submissions=add_copies(learners, mine, submissions, aliases))
+    aliases = pseudonyms.choose(out, [submission.name for submission in report.submissions]) if scheme.anonymous else {}
+    report = replace(report, submissions=add_copies(learners, works, submissions, aliases))
     gradebook = Gradebook(scheme.max_points, scheme.assignment, anonymous=scheme.anonymous)
     if not gradebook.anonymous:
-        gradebook = replace(gradebook, roster=scheme.roster, handed_in=[tuple(each.paths.values()) for each in mine])
+        gradebook = replace(gradebook, roster=scheme.roster, handed_in=[tuple(work.paths.values()) for work in works])
     summary = ClassSummary(report)
     books = () if gradebook.anonymous else (canvas, moodle, returns)
     remarks_on_books = [*gradebook.remarks(summary), *filter(None, (book.remark(summary, gradebook) for book in books))]
-    sentences += [*remarks_on_books, ungraded(summary), "" if scheme.anonymous else _moved(out / GRADES, summary)]
+    changes = "" if scheme.anonymous else _total_changes(out / GRADES, summary)
+    sentences += [*remarks_on_books, ungraded(summary), changes]
     say(*filter(None, sentences))
     report = replace(report, notes=(*report.notes, *remarks_on_books))
     if scheme.anonymous:
@@ -95,16 +96,14 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     return report
 
 
-def _moved(path: Path, summary: ClassSummary) -> str:
+def _total_changes(path: Path, summary: ClassSummary) -> str:
     """A sentence on whose total is another than in the reports that are there; '' where there are none."""
     rows = csv.DictReader(path.read_text(encoding="utf-8", errors="replace").splitlines()) if path.is_file() else ()
-    before = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
-    pairs = [
-        (label, before.get(sheet.guard(label)), one.score)
-        for label, one in zip(summary.labels, summary.report.submissions, strict=True)
-    ]
-    moved = [f"{label} {was} → {now}" for label, was, now in pairs if was and now is not None and was != str(now)]
-    return f"Totals that changed: {join_names(moved, 40)}." if moved else ""
+    old_totals = {row["learner"]: row["total"] for row in rows if row.get("learner") and row.get("total")}
+    pairs = zip(summary.labels, summary.report.submissions, strict=True)
+    totals = ((label, old_totals.get(sheet.guard(label)), submission.score) for label, submission in pairs)
+    changes = [f"{label} {old} → {new}" for label, old, new in totals if old and new is not None and old != str(new)]
+    return f"Totals that changed: {join_names(changes, 40)}." if changes else ""
 
 
 def summary(report: Any, out: Path) -> str:
@@ -117,11 +116,11 @@ def summary(report: Any, out: Path) -> str:
     lines = [*remarks(summary), f"{count}, {scores}; isolation: {report.isolation}."]
     if summary.mistakes:
         lines += ["", "The most frequent mistakes:"]
-    for met in summary.mistakes[:5]:
-        where, sentence = ", ".join(met.exercises), text.one_line(explain(open_course(), met).sentence)
-        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
+    for mistake in summary.mistakes[:5]:
+        exercises, sentence = ", ".join(mistake.exercises), text.one_line(explain(open_course(), mistake).sentence)
+        lines.append(f"  {len(mistake.learners):>4} × {mistake.id} ({exercises}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(open_course(), report)]
-    where = (
+    location = (
         f"The reports are in {text.one_line(str(out))}: open report.html, and similarity.html for code that is alike."
     )
-    return text.defuse("\n".join([*lines, "", where]))
+    return text.defuse("\n".join([*lines, "", location]))

@@ -28,7 +28,7 @@ from grader.util.errors import InputError
 from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 1 << 20  # of class.toml
-OPTIONS = {one.attribute: one for one in CLASS}
+OPTIONS = {option.attribute: option for option in CLASS}
 HALF = "half of the learners"  # in set_by: who chose the lessons, where nobody named them
 
 
@@ -38,11 +38,11 @@ def named_options(options: argparse.Namespace) -> dict[str, tuple[Any, str]]:
     Raises: InputError with the line for what is no setting, or none of the right kind.
     """
     path = options.folder / POLICY
-    named = {name: (value, place) for name, value, place in (_settings(path) if path.is_file() else ())}
+    settings = {name: (value, place) for name, value, place in (_settings(path) if path.is_file() else ())}
     for name in OF_THE_RUN.keys() - {"course"}:
         if (value := getattr(options, name)) is not None:
-            named[name] = value, OPTIONS[name].flags[-1]
-    return {name: named[name] for name in OF_THE_RUN if name in named}
+            settings[name] = value, OPTIONS[name].flags[-1]
+    return {name: settings[name] for name in OF_THE_RUN if name in settings}
 
 
 def read_settings(
@@ -53,45 +53,47 @@ def read_settings(
     options: as named_options() has them. learners: their names in the folder. Where nobody has named lessons, set_by
     says HALF, and they are the earlier run's. Raises: InputError.
     """
-    named = _named_settings({name: value for name, (value, _) in options.items()}, folder, learners)
-    if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
+    values = _named_settings({name: value for name, (value, _) in options.items()}, folder, learners)
+    if values.get("anonymous") and (values.get("roster") or values.get("assignment")):
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
-    begun = earlier or COURSE_DEFAULTS
+    base = earlier or COURSE_DEFAULTS
     if (folder / POLICY).is_file():  # what no longer stands there no longer holds
-        gone = {key for key, place in begun.set_by.items() if place.startswith(POLICY)} - set(named)
-        set_by = {key: place for key, place in begun.set_by.items() if key not in gone}
-        begun = replace(begun, set_by=set_by, **{key: getattr(COURSE_DEFAULTS, key) for key in gone})
-    where = {OF_THE_RUN[name]: place for name, (_, place) in options.items() if name not in ("by", "require_isolation")}
-    by = begun.set_by.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
-    set_by = {**begun.set_by, **where, "lessons": by}
-    return replace(begun, **named, course=course_digest(open_course()), set_by=set_by)
+        stale_keys = {key for key, place in base.set_by.items() if place.startswith(POLICY)} - set(values)
+        set_by = {key: place for key, place in base.set_by.items() if key not in stale_keys}
+        base = replace(base, set_by=set_by, **{key: getattr(COURSE_DEFAULTS, key) for key in stale_keys})
+    places = {
+        OF_THE_RUN[name]: place for name, (_, place) in options.items() if name not in ("by", "require_isolation")
+    }
+    lessons_place = base.set_by.get("lessons", places.get("exercises") or places.get("lessons") or HALF)
+    set_by = {**base.set_by, **places, "lessons": lessons_place}
+    return replace(base, **values, course=course_digest(open_course()), set_by=set_by)
 
 
 def grading_settings(run: RunSettings) -> Settings:
     """What each submission of the run is graded with."""
-    course, counted = open_course(), run.exercises
+    course, exercises = open_course(), run.exercises
     if run.core:
-        counted = tuple(name for name in course.core_exercises() if counted is None or name in counted)
-    own = {one.name: getattr(run, one.name) for one in fields(Settings)}
-    return Settings(**own | {"course": course, "exercises": counted})
+        exercises = tuple(name for name in course.core_exercises() if exercises is None or name in exercises)
+    values = {field.name: getattr(run, field.name) for field in fields(Settings)}
+    return Settings(**values | {"course": course, "exercises": exercises})
 
 
 def _named_settings(values: Mapping[str, Any], folder: Path, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the run's settings that this call or class.toml names. values: by option."""
-    named = {setting: values[name] for name, setting in OF_THE_RUN.items() if name in values and name != "by"}
-    if "isolation" in named:  # the run itself says which one it has
-        named["require"] = named.pop("isolation")
+    settings = {setting: values[name] for name, setting in OF_THE_RUN.items() if name in values and name != "by"}
+    if "isolation" in settings:  # the run itself says which one it has
+        settings["require"] = settings.pop("isolation")
     if lessons := _lessons(values.get("lessons"), values.get("exercises")):
-        named["lessons"] = tuple(sorted(lessons))
-    if "exercises" in named:
-        named["exercises"] = tuple(sorted(named["exercises"]))
-    if isinstance(named.get("weights"), Path):
-        named["weights"] = read_weights(open_course(), named["weights"])
+        settings["lessons"] = tuple(sorted(lessons))
+    if "exercises" in settings:
+        settings["exercises"] = tuple(sorted(settings["exercises"]))
+    if isinstance(settings.get("weights"), Path):
+        settings["weights"] = read_weights(open_course(), settings["weights"])
     if roster := _roster(values.get("roster"), values.get("by", ""), folder, learners):
-        named["roster"] = roster
-    return {key: getattr(COURSE_DEFAULTS, key) if value == NONE else value for key, value in named.items()}
+        settings["roster"] = roster
+    return {key: getattr(COURSE_DEFAULTS, key) if value == NONE else value for key, value in settings.items()}
 
 
 def _roster(path: Any, by: str, folder: Path, learners: Sequence[str]) -> Roster | None:
@@ -100,10 +102,10 @@ def _roster(path: Any, by: str, folder: Path, learners: Sequence[str]) -> Roster
     if path in (None, NONE):
         return None
     roster = read_roster(path, by)
-    if not any(roster.person("key", one) for one in learners):  # every grade book would be empty
+    if not any(roster.person("key", learner) for learner in learners):  # every grade book would be empty
         raise InputError(
             f"{folder} has no learner whose name stands in the column {roster.column!r} of {path}. The column has "
-            f"{join_names([one.key for one in roster.people])}; the folder has {join_names(learners)}. Name another column with "
+            f"{join_names([person.key for person in roster.people])}; the folder has {join_names(learners)}. Name another column with "
             "--by, or sort the work anew with `grader collect` and this roster."
         )
     say(*roster.notes)
@@ -112,15 +114,14 @@ def _roster(path: Any, by: str, folder: Path, learners: Sequence[str]) -> Roster
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
-    theirs = {name: open_course().lesson_of(name) for name in exercises or ()}
-    outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
-    if outside:
+    lesson_of = {name: open_course().lesson_of(name) for name in exercises or ()}
+    if outside := [name for name, lesson in lesson_of.items() if lessons and lesson not in lessons]:
         raise InputError(
-            f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
+            f"{outside[0]} belongs to lesson {lesson_of[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
             "or leave --lessons out."
         )
     # A lesson without an exercise that counts would be an empty column.
-    return tuple(sorted(set(theirs.values()))) if theirs else lessons
+    return tuple(sorted(set(lesson_of.values()))) if lesson_of else lessons
 
 
 def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
@@ -137,61 +138,61 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
     names: set[str] = set()
     for key, value in table.items():
         try:
-            name = _known(key)
+            name = _option_name(key)
             if name in names:
                 raise InputError(f"{key} is set twice, with dashes and with underscores; keep one of them")
             names.add(name)
             setting = _read(OPTIONS[name], value)
         except (InputError, argparse.ArgumentTypeError) as error:
-            quoted = re.findall(r"'[^']*'", str(error))
-            inner = value.items() if isinstance(value, dict) else ()
-            within = [each for each, mine in inner if repr(each) in quoted or repr(str(mine)) in quoted]
-            line = _line(lines, key, *within[:1])
-            stop = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
-            raise InputError(f"{path}, line {line}: {error}{stop}") from None
+            quotes = re.findall(r"'[^']*'", str(error))
+            pairs = value.items() if isinstance(value, dict) else ()
+            subkeys = [subkey for subkey, item in pairs if repr(subkey) in quotes or repr(str(item)) in quotes]
+            line = _line(lines, key, *subkeys[:1])
+            period = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
+            raise InputError(f"{path}, line {line}: {error}{period}") from None
         place = f"{POLICY}, line {_line(lines, key)}"
         yield name, path.parent / setting if isinstance(setting, Path) else setting, place
 
 
-def _known(key: str) -> str:
+def _option_name(key: str) -> str:
     """The option of a key, with dashes or underscores. Raises: InputError with the nearest one."""
     name = key.replace("-", "_")
     if name in OF_THE_CALL:
         raise InputError(f"{key} is about one call, not about the class; give --{key.replace('_', '-')} to the command")
     if name not in OPTIONS:
-        kept = [each.replace("_", "-") for each in OPTIONS if each not in OF_THE_CALL]
-        near = did_you_mean(key.replace("_", "-"), kept, f"there are {', '.join(kept)}.")
-        raise InputError(f"there is no setting {key!r}{near}")
+        names = [name.replace("_", "-") for name in OPTIONS if name not in OF_THE_CALL]
+        advice = did_you_mean(key.replace("_", "-"), names, f"there are {', '.join(names)}.")
+        raise InputError(f"there is no setting {key!r}{advice}")
     return name
 
 
-def _read(one: Option, value: Any) -> Any:
+def _read(option: Option, value: Any) -> Any:
     """The value as the command line would have it. Raises: InputError, ArgumentTypeError."""
-    name, switch = one.attribute.replace("_", "-"), one.details.get("action") is argparse.BooleanOptionalAction
+    name, switch = option.attribute.replace("_", "-"), option.details.get("action") is argparse.BooleanOptionalAction
     if switch or isinstance(value, bool):
         if switch and isinstance(value, bool):
             return value
         raise InputError(f"{name} is {'true or false' if switch else 'neither true nor false'}, not {value!r}")
     if isinstance(value, dict):
-        if one.table is None:
+        if option.table is None:
             raise InputError(f"{name} is one value, not a table")
-        return one.table(value)
+        return option.table(value)
     if isinstance(value, list):
         value = ",".join(map(str, value))
     text = str(value)  # of a time as '2026-11-20 23:59:00+01:00'
-    choices = one.details.get("choices")
+    choices = option.details.get("choices")
     if choices and text not in choices:
         raise InputError(f"{name} is {' or '.join(choices)}, not {text!r}")
-    return one.details.get("type", str)(text)
+    return option.details.get("type", str)(text)
 
 
-def _line(lines: Sequence[str], key: str, within: str = "") -> int:
+def _line(lines: Sequence[str], key: str, subkey: str = "") -> int:
     """The line of a key, or of a key within its table, which tomllib does not tell; where none is seen, of its table."""
 
-    def numbers(start: str) -> list[int]:
+    def line_numbers(start: str) -> list[int]:
         pattern = re.compile(rf"\s*(\[\s*)?([\"']?){start}\2\s*[=.\]]")
         return [number for number, line in enumerate(lines, 1) if pattern.match(line)]
 
-    first = next(iter(numbers(re.escape(key))), 1)
-    below = [number for number in numbers(rf"({re.escape(key)}\.)?{re.escape(within)}") if number >= first]
-    return min(below, default=first) if within else first
+    first = next(iter(line_numbers(re.escape(key))), 1)
+    matches = [number for number in line_numbers(rf"({re.escape(key)}\.)?{re.escape(subkey)}") if number >= first]
+    return min(matches, default=first) if subkey else first

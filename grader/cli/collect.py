@@ -25,21 +25,21 @@ def run(options: argparse.Namespace) -> int:
     roster = read_roster(options.roster, options.by or "") if options.roster else None
     collection.check(options.to, options.sources)
     with Sources() as sources:
-        contents = [sources.contents(source) for source in options.sources]
-        known = [recognize(each, roster) for each in contents]
-        if not any(each.files for each in known):
-            refused = [f" {path} {why}." for each in contents for path, why in each.refusals[:3]]
+        listings = [sources.contents(source) for source in options.sources]
+        downloads = [recognize(listing, roster) for listing in listings]
+        if not any(download.files for download in downloads):
+            refusals = [f" {path} {reason}." for listing in listings for path, reason in listing.refusals[:3]]
             raise InputError(
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
-                f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
+                f"name them, or as one folder per learner.{''.join(refusals)} Nothing was collected."
             )
-        collection.check_disk_space(options.to, [one for each in known for one in each.files])
+        collection.check_disk_space(options.to, [file for download in downloads for file in download.files])
         say(*(roster.notes if roster else ()))
         outcome = collection.Collection(open_course(), options.to, roster, sources)
         try:
             try:
-                for each, contained in zip(known, contents, strict=True):
-                    outcome.place(each, contained.source)
+                for download, listing in zip(downloads, listings, strict=True):
+                    outcome.place(download, listing.source)
             finally:
                 outcome.record()
         except OSError as error:
@@ -47,28 +47,27 @@ def run(options: argparse.Namespace) -> int:
                 f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
                 "fix that, and run the same command again."
             ) from None
-    print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
+    print(_table(outcome, sorted({download.form for download in downloads if download.files}), options.to, roster))
     if outcome.others:
-        left = pluralize(len(set(outcome.others)), "file")
-        return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
+        files = pluralize(len(set(outcome.others)), "file")
+        return complain(f"{files} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
 
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
-    learners = [one for one in outcome.learners.values() if one.placed or one.same or one.earlier]
-    learners.sort(key=lambda one: one.name)
-    wide = max((len(one.name) for one in learners), default=0)
+    learners = [learner for learner in outcome.learners.values() if learner.placed or learner.same or learner.earlier]
+    learners.sort(key=lambda learner: learner.name)
+    name_width = max((len(learner.name) for learner in learners), default=0)
     platforms = " and ".join(form for form in forms if form != "folders")
     lines = [f"With the names from {platforms}:" if platforms else "One folder or notebook per learner:"]
-    lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
-    others = sorted(set(outcome.others))
-    if others:
+    lines += [f"  {learner.name:<{name_width}}  {_learner(learner)}" for learner in learners]
+    if others := sorted(set(outcome.others)):
         width = min(max(len(path) for path, _ in others[:MOST]), 60)
-        lines += ["", "Not placed, or not opened:", *(f"  {path:<{width}}  {why}" for path, why in others[:MOST])]
+        lines += ["", "Not placed, or not opened:", *(f"  {path:<{width}}  {reason}" for path, reason in others[:MOST])]
         lines += [f"  and {len(others) - MOST} more"] * (len(others) > MOST)
-    here = {one.name for one in learners}
-    absent = [one.key for one in roster.people if one.key not in here] if roster else []
+    names = {learner.name for learner in learners}
+    absent = [person.key for person in roster.people if person.key not in names] if roster else []
     if absent:
         lines += ["", f"On the roster, but nothing was handed in here: {join_names(absent, 20)}."]
     if platforms and not roster:
@@ -78,14 +77,14 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     )
 
 
-def _learner(one: Any) -> str:
-    older = " and ".join(f"{place}/" for place in one.replaced)
+def _learner(learner: Any) -> str:
+    places = " and ".join(f"{place}/" for place in learner.replaced)
     parts = [
-        one.placed and pluralize(len(one.placed), "new file"),
-        one.same and f"{len(one.same)} unchanged",
-        older and f"in place of an older attempt, which is kept in {older}",
-        one.earlier and f"{len(one.earlier)} older than what counts, kept as {', '.join(sorted(one.earlier))}",
-        one.shortened and f"{one.shortened} under a shorter name, as collected.csv tells",
-        one.late and "late",
+        learner.placed and pluralize(len(learner.placed), "new file"),
+        learner.same and f"{len(learner.same)} unchanged",
+        places and f"in place of an older attempt, which is kept in {places}",
+        learner.earlier and f"{len(learner.earlier)} older than what counts, kept as {', '.join(sorted(learner.earlier))}",
+        learner.shortened and f"{learner.shortened} under a shorter name, as collected.csv tells",
+        learner.late and "late",
     ]
     return ", ".join(filter(None, parts))

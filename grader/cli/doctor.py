@@ -33,7 +33,7 @@ print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": torch.backe
 class Check:
     """One thing that was looked at. repair: '' where nothing is wrong; optional: the course runs without it."""
 
-    what: str
+    subject: str
     finding: str
     repair: str = ""
     optional: bool = False
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
         except SandboxError as error:
             return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
         return PASSED
-    signs = list(examine(folder(None)))
-    print(render(signs))
-    return PASSED if all(sign.well for sign in signs) else NOT_PASSED
+    checks = list(examine(folder(None)))
+    print(render(checks))
+    return PASSED if all(check.well for check in checks) else NOT_PASSED
 
 
 def examine(folder: Path) -> Iterator[Check]:
@@ -75,16 +75,16 @@ def examine(folder: Path) -> Iterator[Check]:
     yield _machine()
 
 
-def render(signs: list[Check]) -> str:
-    """A line for each sign, and below it the repair where one is needed."""
+def render(checks: list[Check]) -> str:
+    """A line for each check, and below it the repair where one is needed."""
     lines = []
-    for sign in signs:
-        mark = "ok     " if not sign.repair else "note   " if sign.optional else "missing"
-        lines.append(f"{mark}  {sign.what}: {sign.finding}")
-        if sign.repair:
-            lines.append(f"         → {sign.repair}")
-    ill = sum(not sign.well for sign in signs)
-    outcome = f"{ill} of these must be fixed before the course can run." if ill else "The course can run here."
+    for check in checks:
+        mark = "ok     " if not check.repair else "note   " if check.optional else "missing"
+        lines.append(f"{mark}  {check.subject}: {check.finding}")
+        if check.repair:
+            lines.append(f"         → {check.repair}")
+    faults = sum(not check.well for check in checks)
+    outcome = f"{faults} of these must be fixed before the course can run." if faults else "The course can run here."
     return "\n".join([*lines, "", outcome])
 
 
@@ -95,16 +95,17 @@ def _reinstall() -> str:
     return 'run the lines under "Set up" in the hand-out\'s README again, such as: python -m pip install -r requirements.txt'
 
 
-def _required(*extras: str) -> list[str]:
+def _requirements(*extras: str) -> list[str]:
     """The packages that the installed course asks for with these extras, torch aside; without any, those that it cannot do without."""
     from packaging.requirements import Requirement
 
-    wanted = [Requirement(line) for line in requires("attention-course") or ()]
+    requirements = [Requirement(line) for line in requires("attention-course") or ()]
+    environments = [{"extra": extra} for extra in extras or ("",)]
     return sorted(
-        one.name
-        for one in wanted
-        if one.name not in ("torch", "attention-course")
-        and (one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in (extras or ("",))))
+        requirement.name
+        for requirement in requirements
+        if requirement.name not in ("torch", "attention-course")
+        and (requirement.marker is None or any(map(requirement.marker.evaluate, environments)))
     )
 
 
@@ -113,18 +114,17 @@ def _in_checkout() -> bool:
 
 
 def _packages() -> Iterator[Check]:
-    must, may = _required(), _required("", "lab")
+    core, packages = _requirements(), _requirements("", "lab")
     versions, lacking = {}, []
-    for name in may:
+    for name in packages:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
             lacking.append(name)
     if versions:
         yield Check("packages", ", ".join(f"{name} {versions[name]}" for name in versions))
-    lost = [name for name in lacking if name in must or _in_checkout()]
-    if lost:
-        yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())
+    if missing := [name for name in lacking if name in core or _in_checkout()]:
+        yield Check("packages", f"not installed: {', '.join(missing)}", _reinstall())
     elif lacking:
         lab = "nothing, if something else opens the notebooks; otherwise: python -m pip install 'attention-course[lab]'"
         yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", lab, True)
@@ -135,8 +135,8 @@ def _kernel() -> Check:
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        needed = _in_checkout() or "jupyter-client" in _required()
-        return Check("kernel", "there is none, because jupyter_client is not installed", _reinstall() if needed else "")
+        repair = _reinstall() if _in_checkout() or "jupyter-client" in _requirements() else ""
+        return Check("kernel", "there is none, because jupyter_client is not installed", repair)
     install = "python -m ipykernel install --sys-prefix --name python3"
     try:
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
@@ -149,41 +149,40 @@ def _kernel() -> Check:
 
 def _no_torch() -> Check:
     """What it means that there is none: what is released of the NumPy lessons does without."""
-
-    needing = [name[:2] for name in open_course().lessons() if open_course().needs_torch(name)]
-    if not needing:
+    lessons = [name[:2] for name in open_course().lessons() if open_course().needs_torch(name)]
+    if not lessons:
         return Check("torch", "not installed, and not needed for these lessons")
-    must = _in_checkout() or "+" in version("attention-course")  # a hand-out
-    repair = _reinstall() if must else "python -m pip install 'attention-course[torch]'"
-    return Check("torch", f"not installed; lessons {', '.join(needing)} need it", repair, not must)
+    required = _in_checkout() or "+" in version("attention-course")  # a hand-out
+    repair = _reinstall() if required else "python -m pip install 'attention-course[torch]'"
+    return Check("torch", f"not installed; lessons {', '.join(lessons)} need it", repair, not required)
 
 
 def _torch() -> Iterator[Check]:
     try:
-        done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
+        child = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        late = f"is still importing after {IMPORT_TIMEOUT_S} s"
-        yield Check("torch", late, "try once more; if that does not help, reinstall torch")
+        finding = f"is still importing after {IMPORT_TIMEOUT_S} s"
+        yield Check("torch", finding, "try once more; if that does not help, reinstall torch")
         return
     try:
-        seen = json.loads(done.stdout.splitlines()[-1])
+        facts = json.loads(child.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        reason = (done.stderr.strip().splitlines() or [f"its process ended with code {done.returncode}"])[-1]
+        reason = (child.stderr.strip().splitlines() or [f"its process ended with code {child.returncode}"])[-1]
         yield Check("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
         return
-    if seen["right"]:
-        yield Check("torch", seen["version"])
+    if facts["right"]:
+        yield Check("torch", facts["version"])
     else:
-        wrong = f"{seen['version']}, but it multiplies matrices wrongly"
-        yield Check("torch", wrong, "python -m pip install --force-reinstall torch")
-    if seen["cuda"]:
-        yield Check("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
-    elif seen["mps"]:
+        finding = f"{facts['version']}, but it multiplies matrices wrongly"
+        yield Check("torch", finding, "python -m pip install --force-reinstall torch")
+    if facts["cuda"]:
+        yield Check("accelerator", f"{len(facts['cuda'])} with CUDA: {', '.join(facts['cuda'])}")
+    elif facts["mps"]:
         yield Check("accelerator", "Apple's GPU, by MPS")
-    elif seen["built_for_cuda"]:
-        idle = f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU"
-        driver = "if this computer has one, check its driver with nvidia-smi; every lesson runs without it"
-        yield Check("accelerator", idle, driver, True)
+    elif facts["built_for_cuda"]:
+        finding = f"none; this torch is built for CUDA {facts['built_for_cuda']}, but it finds no GPU"
+        repair = "if this computer has one, check its driver with nvidia-smi; every lesson runs without it"
+        yield Check("accelerator", finding, repair, True)
     else:
         yield Check("accelerator", "none; every lesson runs on the CPU")
 
@@ -195,12 +194,12 @@ def _extras() -> Iterator[Check]:
     for name in course.lessons() if course.judges else ():
         for module in {module for exercise in course.lesson(name).exercises for module in exercise.libraries}:
             lessons.setdefault(module, []).append(name[:2])
-    for module, needing in lessons.items():
+    for module, numbers in lessons.items():
         if installed(module):
             yield Check(module, version(module))
         else:
-            lost = f"not installed; lesson{'s' * (len(needing) > 1)} {', '.join(needing)} cannot be checked"
-            yield Check(module, lost, how_to_install(module), True)
+            finding = f"not installed; lesson{'s' * (len(numbers) > 1)} {', '.join(numbers)} cannot be checked"
+            yield Check(module, finding, how_to_install(module), True)
 
 
 def _lessons() -> Check:
@@ -227,8 +226,8 @@ def _isolation() -> Check:
     try:
         level, lacking = isolation()
     except SandboxError as error:
-        elsewhere = "`check` works all the same; to grade, use another computer"
-        return Check("isolation", f"nothing can be graded here: {error}", elsewhere, True)
+        repair = "`check` works all the same; to grade, use another computer"
+        return Check("isolation", f"nothing can be graded here: {error}", repair, True)
     if level == "full":
         return Check("isolation", "full: what is graded cannot read this computer's files")
     return Check(

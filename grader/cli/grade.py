@@ -36,14 +36,13 @@ FORMS = {
 
 def run(options: argparse.Namespace) -> int:
     if not options.paths:
-        own = session_folder()
-        if own is None:
+        folder = session_folder()
+        if folder is None:
             raise InputError("grade needs a PATH: a notebook, or one learner's folder of notebooks.")
-        options.paths = [str(own)]
+        options.paths = [str(folder)]
     for path in filter(os.path.isdir, options.paths):
-        refused = platforms.refusal(os.listdir(path), least=2)
-        if refused:
-            raise InputError(f"{path} {refused}")
+        if refusal := platforms.refusal(os.listdir(path), least=2):
+            raise InputError(f"{path} {refusal}")
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     _check_files(files)
     exercises = open_course().core_exercises() if options.core else None
@@ -72,7 +71,7 @@ def _tell(path: str) -> None:
 
 def _check_files(files: dict[str, str]) -> None:
     """Raises: InputError, before anything is graded, for what can't be written or is a notebook, and for two reports in one place."""
-    taken: dict[object, tuple[str, str]] = {}  # by where a file leads, the same for every way to write it
+    reports: dict[object, tuple[str, str]] = {}  # by where a file leads, the same for every way to write it
     for form, file in files.items():
         folder = Path(file).parent
         if file != "-" and not folder.is_dir():
@@ -85,12 +84,12 @@ def _check_files(files: dict[str, str]) -> None:
             raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
         place: object = file if file == "-" else os.path.normcase(Path(file).resolve())
         with contextlib.suppress(OSError, ValueError, AttributeError):  # no such file yet, or no real standard output
-            about = os.fstat(sys.stdout.fileno()) if file == "-" else os.stat(file)
-            place = about.st_dev, about.st_ino
-        other, first = taken.setdefault(place, (form, file))
+            status = os.fstat(sys.stdout.fileno()) if file == "-" else os.stat(file)
+            place = status.st_dev, status.st_ino
+        other, first = reports.setdefault(place, (form, file))
         if other != form:
-            where = "standard output" if "-" in (file, first) else file
-            raise InputError(f"--{other} and --{form} both write to {where}; give each a file of its own.")
+            target = "standard output" if "-" in (file, first) else file
+            raise InputError(f"--{other} and --{form} both write to {target}; give each a file of its own.")
 
 
 def write_report(form: str, file: str, report: Any, visibility: str = "visible") -> bool:
@@ -99,10 +98,10 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     One that has nothing to say of a submission that could not be graded is not written, and an older one goes: it would
     be taken for this run's.
     """
-    more = {"visibility": visibility} if form == "gradescope" else {}
+    arguments = {"visibility": visibility} if form == "gradescope" else {}
     course = [open_course()] * (form in ("markdown", "html"))  # what its mistakes are called
     module = import_module(f"grader.reports.{FORMS[form]}")
-    content = module.render(*course, report, **more).rstrip("\n")
+    content = module.render(*course, report, **arguments).rstrip("\n")
     if file == "-":
         sys.stdout.write(f"{content}\n" if content else "")
         return True
@@ -125,13 +124,15 @@ def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bo
     below = []
     if threshold is not None:
         number, percent = threshold
-        scored = [one for one in report.submissions if not one.ungraded]
-        below = [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
-        who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in below]
-        if who:
-            say(f"below --min-score {number:g}{'%' if percent else ''}: {join_names(who, 20)}.")
-    if any(one.ungraded for one in report.submissions):
+        for submission in report.submissions:
+            least = number * submission.max_score / 100 if percent else number
+            if not submission.ungraded and submission.score < least - 1e-9:
+                below.append(submission)
+        if below:
+            names = [f"{text.one_line(submission.name, 60)} ({text.points(submission)})" for submission in below]
+            say(f"below --min-score {number:g}{'%' if percent else ''}: {join_names(names, 20)}.")
+    if any(submission.ungraded for submission in report.submissions):
         return NOT_GRADED
-    verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
+    verdicts = [verdict for submission in report.submissions for verdict in submission.verdicts]
     failed = everything and threshold is None and not (verdicts and all(verdict.passed for verdict in verdicts))
     return NOT_PASSED if below or failed else PASSED

@@ -28,30 +28,30 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def run_reset(options: argparse.Namespace) -> int:
-    what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
+    name = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
-    if advice := how_to_confirm(what, place, options.confirm):
+    if advice := how_to_confirm(name, place, options.confirm):
         raise InputError(advice)
-    if what in open_course().lessons():
-        return _change("reset", [what], place)
-    print(harmless(f"{workspace.reset_exercise(what, place)} {_RELOAD}"))
+    if name in open_course().lessons():
+        return _change("reset", [name], place)
+    print(harmless(f"{workspace.reset_exercise(name, place)} {_RELOAD}"))
     return PASSED
 
 
-def _lesson(what: str) -> str:
+def _lesson(name: str) -> str:
     """A lesson's name. Raises: InputError, which names the nearest exercise where no lesson is meant."""
     try:
-        return lesson_name(what)
+        return lesson_name(name)
     except InputError:
-        for near in get_close_matches(what, open_course().exercise_names(), 1, 0.6):
-            raise InputError(f"there is no lesson and no exercise {what!r}; did you mean {near}?") from None
+        for near in get_close_matches(name, open_course().exercise_names(), 1, 0.6):
+            raise InputError(f"there is no lesson and no exercise {name!r}; did you mean {near}?") from None
         raise
 
 
 def run_progress(options: argparse.Namespace) -> int:
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room_client.status(record.path.with_name(ROOM_FILE))
-    print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
+    room_status = room_client.status(record.path.with_name(ROOM_FILE))
+    print(harmless(display(table(record), (*record.take_notes(), *room_status)).text))
     return PASSED
 
 
@@ -63,22 +63,21 @@ def run_update(options: argparse.Namespace) -> int:
     return _change("update", names, place)
 
 
-def _change(what: str, names: Sequence[str], place: Path) -> int:
-    failed, reload = False, []
+def _change(command: str, names: Sequence[str], place: Path) -> int:
+    failed, notebooks = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
-            change = getattr(workspace, what)(name, place)
+            change = getattr(workspace, command)(name, place)
             print(harmless(str(change)))
-            reload += [change.path.name] * change.changed
+            notebooks += [change.path.name] * change.changed
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
-        kept = workspace.write_glossary(place)
-        if kept:
-            print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
+        if backup := workspace.write_glossary(place):
+            print(harmless(f"The glossary is the one of this version; the earlier one is kept: {backup}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
-    if reload:
-        where = f"Where a tab shows {join_names(reload, 20)}, reload it before you go on"
-        print(harmless(f"{where}: the menu File › Reload Notebook from Disk."))
+    if notebooks:
+        advice = f"Where a tab shows {join_names(notebooks, 20)}, reload it before you go on"
+        print(harmless(f"{advice}: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED

@@ -171,9 +171,8 @@ OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
     "min_score": "decides the exit code and what the terminal shows",
 }
 SETTINGS = {"timeout": "timeout_s", "by": "roster", "require_isolation": "isolation"}  # what a journal calls otherwise
-OF_THE_RUN = {"course": "course"} | {
-    one.attribute: SETTINGS.get(one.attribute, one.attribute) for one in CLASS if one.attribute not in OF_THE_CALL
-}
+_RUN_OPTIONS = [option.attribute for option in CLASS if option.attribute not in OF_THE_CALL]
+OF_THE_RUN = {"course": "course"} | {name: SETTINGS.get(name, name) for name in _RUN_OPTIONS}
 ROOM = [
     Option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
     Option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),

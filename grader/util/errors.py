@@ -37,8 +37,8 @@ def author_slip(error: Exception, otherwise: str) -> LintError:
         place, line, sentence = error.filename or "", error.lineno or 0, f"this is not Python: {error.msg}."
     else:
         frames = reversed(traceback.extract_tb(error.__traceback__))
-        own = (one for one in frames if "/solutions/" in one.filename.replace("\\", "/"))
-        place, line = next(((one.filename, one.lineno or 0) for one in own), ("", 0))
+        course_frames = (frame for frame in frames if "/solutions/" in frame.filename.replace("\\", "/"))
+        place, line = next(((frame.filename, frame.lineno or 0) for frame in course_frames), ("", 0))
         sentence = f"{type(error).__name__}: {error}."
     _, separator, rest = place.replace("\\", "/").rpartition("/solutions/")
     return LintError(f"solutions/{rest}" if separator else otherwise, line, sentence)

@@ -86,8 +86,8 @@ def command_name() -> str:
     """'grader' where a shell finds this Python's own; in a notebook '%grader'; else by this Python: '.venv/bin/python -m grader'."""
     if in_notebook():
         return "%grader"
-    command, mine = shutil.which("grader"), Path(sys.executable).parent
-    if command and os.path.exists(mine) and os.path.samefile(Path(command).parent, mine):
+    command, folder = shutil.which("grader"), Path(sys.executable).parent
+    if command and os.path.exists(folder) and os.path.samefile(Path(command).parent, folder):
         return "grader"
     try:
         python = min(os.path.relpath(sys.executable), sys.executable, key=len)

@@ -18,9 +18,9 @@ from pathlib import Path
 from grader.util.names import printable
 
 WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_ALONE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
-_REPARSED = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
+_FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE_FLAGS = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
+_REPARSE_TAGS = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
 
 
 class LinkError(OSError):
@@ -41,7 +41,7 @@ def is_link(path: Path) -> bool:
         status = os.lstat(path)
     except (OSError, ValueError):
         return False
-    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) in _REPARSED
+    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) in _REPARSE_TAGS
 
 
 def first_link(path: Path, base: Path) -> Path | None:
@@ -73,14 +73,14 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
 
     Nothing but a regular file is opened: a pipe would wait for ever. Raises: LinkError; OSError as open() does.
     """
-    with _opened(path.parent, base) as (place, folder):
+    with _open_folder(path.parent, base) as (place, folder):
         name = place / path.name
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if is_link(path) or stat.S_ISLNK(before.st_mode):
-            raise _not_followed(path)
+            raise _link_error(path)
         if not stat.S_ISREG(before.st_mode) or before.st_size > most:
             return Content(before, None)
-        file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, dir_fd=folder)
+        file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FILE_FLAGS, dir_fd=folder)
         with open(file, "rb") as stream:
             status = os.fstat(file)
             if not os.path.samestat(before, status) or not WALKS and first_link(path, base):
@@ -99,18 +99,18 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None, private
 
     Raises: LinkError, and OSError; what was there is then still there.
     """
-    with _opened(path.parent, base, make=True) as (place, folder):
+    with _open_folder(path.parent, base, make=True) as (place, folder):
         if is_link(path):
-            raise _not_followed(path)
+            raise _link_error(path)
         name, scratch = place / path.name, place / f".{path.name[:50]}.{secrets.token_hex(6)}"
-        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         model: os.stat_result | None
         try:
             model = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             model = os.lstat(like) if like is not None else None
         try:
-            with open(os.open(scratch, new, 0o600 if private or model else 0o666, dir_fd=folder), "wb") as file:
+            with open(os.open(scratch, flags, 0o600 if private or model else 0o666, dir_fd=folder), "wb") as file:
                 if model and not private and hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), model.st_mode & 0o777)
                 file.write(data)
@@ -121,37 +121,37 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None, private
             raise
 
 
-def _not_followed(link: Path) -> LinkError:
+def _link_error(link: Path) -> LinkError:
     return LinkError(f"{sentence(link)}; links are not followed.")
 
 
 @contextlib.contextmanager
-def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[tuple[Path, int | None]]:
+def _open_folder(folder: Path, base: Path, make: bool = False) -> Iterator[tuple[Path, int | None]]:
     """A folder below `base`, as what comes before the names in it and the `dir_fd` that these names are taken from.
 
     Each step is opened from the one before; where the system can't do that, it is (the folder, None).
     """
     if not WALKS:
         if link := first_link(folder, base):
-            raise _not_followed(link)
+            raise _link_error(link)
         if make:
             folder.mkdir(parents=True, exist_ok=True)
         yield folder, None
         return
-    here = os.open(base, _FOLDER)
+    folder_fd = os.open(base, _FOLDER_FLAGS)
     try:
-        way = base
+        path = base
         for part in folder.relative_to(base).parts:
-            way = way / part
+            path = path / part
             if make:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=here)
+                    os.mkdir(part, dir_fd=folder_fd)
             try:
-                inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                inner_fd = os.open(part, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
             except OSError as error:
-                raise _not_followed(way) if is_link(way) else error from None
-            os.close(here)
-            here = inner
-        yield Path(), here
+                raise _link_error(path) if is_link(path) else error from None
+            os.close(folder_fd)
+            folder_fd = inner_fd
+        yield Path(), folder_fd
     finally:
-        os.close(here)
+        os.close(folder_fd)

@@ -35,8 +35,8 @@ def fold_name(name: str) -> str:
 def same_name_groups(names: Sequence[str]) -> list[list[int]]:
     """Groups of names, by their places, that are the same when folded; only those of two or more."""
     groups: dict[str, list[int]] = defaultdict(list)
-    for at, name in enumerate(names):
-        groups[fold_name(name)].append(at)
+    for index, name in enumerate(names):
+        groups[fold_name(name)].append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -45,18 +45,18 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 
     The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
     """
-    to_number: set[int] = set()
+    duplicates: set[int] = set()
     for group in same_name_groups(names):
-        exact = {at for at in group if _is_exact(names[at])}
-        to_number |= set(group) - (exact if len(exact) == 1 else set())
-    taken = Counter(fold_name(name) for at, name in enumerate(names) if at not in to_number)
+        exact = {index for index in group if _is_exact(names[index])}
+        duplicates |= set(group) - (exact if len(exact) == 1 else set())
+    counts = Counter(fold_name(name) for index, name in enumerate(names) if index not in duplicates)
     labels = list(names)
-    for at in sorted(to_number):
-        number = 1 if not taken[fold_name(names[at])] else 2
-        while taken[fold_name(f"{names[at]} ({number})")]:
+    for index in sorted(duplicates):
+        number = 1 if not counts[fold_name(names[index])] else 2
+        while counts[fold_name(f"{names[index]} ({number})")]:
             number += 1
-        labels[at] = f"{names[at]} ({number})"
-        taken[fold_name(labels[at])] += 1
+        labels[index] = f"{names[index]} ({number})"
+        counts[fold_name(labels[index])] += 1
     return tuple(labels)
 
 

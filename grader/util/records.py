@@ -24,12 +24,12 @@ def encoded(value: Any) -> Any:
         data = base64.b64encode(value.tobytes()).decode()
         return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
     if is_dataclass(value):
-        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(value.__class__).items())
-        return {name: encoded(np.asarray(each) if kind is np.ndarray else each) for name, kind, each in pairs}
+        pairs = ((name, hint, getattr(value, name)) for name, hint in _types(value.__class__).items())
+        return {name: encoded(np.asarray(content) if hint is np.ndarray else content) for name, hint, content in pairs}
     if isinstance(value, Mapping):
-        return {key: encoded(each) for key, each in value.items()}
+        return {key: encoded(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, frozenset)):
-        return [encoded(each) for each in value]
+        return [encoded(item) for item in value]
     if isinstance(value, (float, np.floating)):
         value = float(value)
         return value if math.isfinite(value) else repr(value)  # JSON has no NaN
@@ -47,21 +47,21 @@ def decoded(kind: Any, data: Any) -> Any:
         return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         items = data if is_dataclass(kind) else dict(zip(_types(kind), data, strict=True))
-        return kind(**{name: decoded(each, items[name]) for name, each in _types(kind).items()})  # type: ignore[operator]
+        return kind(**{name: decoded(hint, items[name]) for name, hint in _types(kind).items()})  # type: ignore[operator]
     if NoneType in inner:
         return None if data is None else decoded(inner[0], data)
     if origin in (tuple, frozenset):
-        kinds = inner if origin is tuple and inner[-1] is not Ellipsis else inner[:1] * len(data)
-        return origin(decoded(each, item) for each, item in zip(kinds, data, strict=True))
+        hints = inner if origin is tuple and inner[-1] is not Ellipsis else inner[:1] * len(data)
+        return origin(decoded(hint, item) for hint, item in zip(hints, data, strict=True))
     if origin in (Mapping, dict):
         return {decoded(inner[0], key): decoded(inner[1], item) for key, item in data.items()}
     if kind is float and data in ("nan", "inf", "-inf"):
         return float(data)
     if origin is Literal:
-        right = data in inner
+        valid = data in inner
     else:
-        right = isinstance(data, (int, float) if kind is float else kind) and isinstance(data, bool) == (kind is bool)
-    if not right:
+        valid = isinstance(data, (int, float) if kind is float else kind) and isinstance(data, bool) == (kind is bool)
+    if not valid:
         raise TypeError(f"not {kind}: {data!r}")
     return data
 
@@ -70,4 +70,4 @@ def decoded(kind: Any, data: Any) -> Any:
 def _types(kind: Any) -> dict[str, Any]:
     """The fields of a record that are stored, with their types."""
     left_out = {field.name for field in (fields(kind) if is_dataclass(kind) else ()) if field.metadata == NOT_STORED}
-    return {name: each for name, each in get_type_hints(kind).items() if name not in left_out}
+    return {name: hint for name, hint in get_type_hints(kind).items() if name not in left_out}

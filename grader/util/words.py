@@ -21,18 +21,17 @@ def number_cells(labels: Sequence[str]) -> str:
 
 def format_duration(seconds: float) -> str:
     """'1 day 2 hours', exact to the second."""
-    left, parts = int(seconds), []
-    for unit, each in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
-        number, left = divmod(left, each)
+    rest, parts = int(seconds), []
+    for unit, unit_s in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        number, rest = divmod(rest, unit_s)
         parts += [pluralize(number, unit)] * bool(number)
     return " ".join(parts) or pluralize(0, "second")
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """'; did you mean ada?'. Where none is near: '; ' and what is said otherwise, or else the end of the sentence."""
-    near = get_close_matches(name, names, 1, 0.5)
-    if near:
-        return f"; did you mean {near[0]}?"
+    if matches := get_close_matches(name, names, 1, 0.5):
+        return f"; did you mean {matches[0]}?"
     return f"; {otherwise}" if otherwise else "."
 
 

@@ -16,6 +16,6 @@ def test_every_lesson_of_the_course_keeps_the_rules(name):
     findings = audit(open_course(), [name])
     assert findings.problems == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
-    assert [(row.exercise.name, row.named) for row in findings.rows] == [
+    assert [(row.exercise.name, row.diagnoses) for row in findings.rows] == [
         (one.name, len({m.id for m in one.mistakes})) for one in open_course().lesson(name).exercises
     ]

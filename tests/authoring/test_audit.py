@@ -40,7 +40,7 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     findings = audited(source=SOURCE)
     assert findings.problems == []
     (row,) = findings.rows
-    assert (row.mistakes, row.named, row.exercise.points, row.cases) == (3, 3, 1, 5)
+    assert (row.mistakes, row.diagnoses, row.exercise.points, row.cases) == (3, 3, 1, 5)
     assert "\n1 exercise, 3 mistakes, 3.0 per exercise; 6 on average are advised." in render(findings)
     assert "Every rule is kept." in render(findings)
 
@@ -97,7 +97,7 @@ def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
     findings = audited(replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, rare)), SOURCE)
     (problem,) = findings.problems
     assert "TY9 is rejected but not named" in problem and problem.endswith("Only 2 cases of 3 that prove it."), problem
-    assert findings.rows[0].named == 3
+    assert findings.rows[0].diagnoses == 3
 
 
 def test_two_mistakes_that_no_case_tells_apart_are_a_finding_unless_they_are_declared_alike(audited):

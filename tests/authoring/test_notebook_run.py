@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from grader.authoring.notebook_run import RunError, _steady, run
+from grader.authoring.notebook_run import RunError, _stabilize, run
 from grader.course.course import open_course
 from grader.course.stubs import code_or_prose
 
@@ -58,7 +58,7 @@ def test_a_large_picture_takes_no_time():
         "data": {"text/html": "<img src='" + "A" * 400_000 + "'>"},
     }
     started = time.process_time()
-    assert _steady(picture)["data"]["text/html"] == [picture["data"]["text/html"]]
+    assert _stabilize(picture)["data"]["text/html"] == [picture["data"]["text/html"]]
     assert time.process_time() - started < 1
 
 

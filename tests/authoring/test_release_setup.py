@@ -17,7 +17,7 @@ import yaml
 
 from grader.authoring.release import gradescope, handout
 from grader.authoring.release.leaks import leaks
-from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
+from grader.authoring.release.wheel import _files_of, build_wheel, needs_torch, wheel_of
 from grader.course import index
 from grader.course.course import Course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, assert_normalized, run, solved, without_course
@@ -120,7 +120,7 @@ def test_a_link_to_nothing_is_no_file_of_the_package(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "here.py").write_text("1")
     (tmp_path / "inner" / ".#here.py").symlink_to("someone@somewhere.4711")
-    assert _below(tmp_path) == {"inner/here.py": b"1"}
+    assert _files_of(tmp_path) == {"inner/here.py": b"1"}
 
 
 # --- torch -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests import small_lesson as small
 
 
 def signs(folder) -> dict[str, Check]:
-    return {sign.what: sign for sign in doctor.examine(folder)}
+    return {sign.subject: sign for sign in doctor.examine(folder)}
 
 
 def test_here_the_course_can_run(tmp_path):
@@ -160,10 +160,10 @@ def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_p
     lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, libraries=("numpy", "triton")),))
     monkeypatch.setattr(course, "lesson", lambda name: lesson)
     monkeypatch.setattr(doctor, "installed", lambda name: name != "triton")
-    here, sign = sorted(doctor._extras(), key=lambda sign: sign.what)
-    assert (here.what, here.finding) == ("numpy", version("numpy")) and here.well and not here.repair
+    here, sign = sorted(doctor._extras(), key=lambda sign: sign.subject)
+    assert (here.subject, here.finding) == ("numpy", version("numpy")) and here.well and not here.repair
     assert (
-        sign.what == "triton"
+        sign.subject == "triton"
         and sign.well
         and sign.finding == "not installed; lesson 01 cannot be checked"
         and "triton" in sign.repair

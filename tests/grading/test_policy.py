@@ -166,10 +166,10 @@ def test_what_is_no_setting_or_none_of_the_right_kind_is_a_sentence(graded, plac
 
 
 def test_every_setting_of_a_class_can_stand_in_the_file():
-    from grader.cli.class_settings import _known
+    from grader.cli.class_settings import _option_name
 
     for name in {one.attribute for one in options.CLASS} - set(options.OF_THE_CALL):
-        assert _known(name) == _known(name.replace("_", "-")) == name
+        assert _option_name(name) == _option_name(name.replace("_", "-")) == name
 
 
 # --- what is late, and what that costs -------------------------------------------------------

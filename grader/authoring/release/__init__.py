@@ -72,10 +72,10 @@ def release(
             write_atomically(bundle, data)
     except OSError as error:  # which names a scratch folder
         raise InputError(f"{place} can't be written: {error.strerror or error}.") from None
-    everything = sorted({*lessons, *earlier})
+    all_lessons = sorted({*lessons, *earlier})
     values = {
         "place": place,
-        "count": pluralize(len(everything), "lesson"),
+        "count": pluralize(len(all_lessons), "lesson"),
         "files": len(files),
         "bundle": bundle,
         "points": sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises),
@@ -83,11 +83,11 @@ def release(
         "judged": not without_solutions,
         "later_answers": [
             f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
-            for name, later in earlier_answers(course, everything).items()
+            for name, later in earlier_answers(course, all_lessons).items()
         ],
         "grader": grader and repr(grader),
     }
-    return _rendered("notes.md", **values).rstrip("\n")
+    return _render("notes.md", **values).rstrip("\n")
 
 
 def handout(
@@ -107,7 +107,7 @@ def handout(
     files["constraints.txt"] = installed_file("constraints.txt")
     files[f"{WHEELS}/{wheel}"] = data
     exercise = course.lesson(lessons[0]).exercises[0]
-    quoted = grader.replace("'", "''")  # as an expression's string
+    literal = grader.replace("'", "''")  # as an expression's string
     values = {
         "title": course.title,
         "own_course": not course.own_package,
@@ -119,23 +119,23 @@ def handout(
         "columns": reading_time.ROW,
         "lessons": [(course.lesson(name), reading_time.row(course, name)) for name in lessons],
         "exercise": exercise.name,
-        "mistake": next((one.id.partition("+")[0] for one in exercise.mistakes), "SM1"),
+        "mistake": next((mistake.id.partition("+")[0] for mistake in exercise.mistakes), "SM1"),
         "graded": _numbers(graded),
         "version": wheel.split("-")[1],
         "libraries": libraries(course, graded, torch),
-        "github_grader": json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}"),
+        "github_grader": json.dumps(f"${{{{ vars.GRADER || '{literal}' }}}}"),
         "gitlab_grader": json.dumps(grader),
     }
     paths = ["README.md", "AGENTS.md", "environment.yml", ".gitignore"]
     paths += [] if without_solutions else [".github/workflows/grade.yml", ".gitlab-ci.yml"]
-    return files | {path: _rendered(path.rpartition("/")[2].removeprefix("."), **values).encode() for path in paths}
+    return files | {path: _render(path.rpartition("/")[2].removeprefix("."), **values).encode() for path in paths}
 
 
 def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
     wheel, data = build_wheel(course, lessons)
     values = {"libraries": libraries(course, lessons, needs_torch(course, lessons)), "graded": _numbers(lessons)}
-    scripts = {name: _rendered(name, **values).encode() for name in ("setup.sh", "run_autograder")}
+    scripts = {name: _render(name, **values).encode() for name in ("setup.sh", "run_autograder")}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, content in {**scripts, "constraints.txt": installed_file("constraints.txt"), wheel: data}.items():
@@ -162,9 +162,8 @@ def _refuse_leaks(course: Course, files: Mapping[str, bytes], without_solutions:
 
     The grader's own wheel is left out: it has to hold the references of the lessons that it judges.
     """
-    searched = {name: data for name, data in files.items() if without_solutions or not name.startswith(f"{WHEELS}/")}
-    matches = leaks(course, searched)
-    if matches:
+    contents = {name: data for name, data in files.items() if without_solutions or not name.startswith(f"{WHEELS}/")}
+    if matches := leaks(course, contents):
         more = f"\n  and {len(matches) - 10} more" if len(matches) > 10 else ""
         listing = "".join(
             f"\n  {file} holds line {secret.line} of the solution of {secret.lesson}: {secret.text}"
@@ -203,7 +202,7 @@ def _templates() -> Environment:
     )
 
 
-def _rendered(name: str, **values: Any) -> str:
+def _render(name: str, **values: Any) -> str:
     return _templates().get_template(name).render(**values)
 
 

@@ -63,20 +63,20 @@ def leaks(course: Course, files: Mapping[str, bytes]) -> list[tuple[str, Secret]
 
 def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
-    of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
+    lesson_of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
     answers: dict[str, list[str]] = {}
     for later in lessons:
-        for name in sorted(_names_of_its_own(course, later)):
-            if of.get(name, later) < later:
+        for name in sorted(_own_names(course, later)):
+            if lesson_of.get(name, later) < later:
                 answers.setdefault(name, []).append(later)
     return answers
 
 
 @cache
-def _names_of_its_own(course: Course, lesson: str) -> frozenset[str]:
+def _own_names(course: Course, lesson: str) -> frozenset[str]:
     """What a lesson's cells define that are no exercises."""
-    own = [cell.text for cell in course.cells(lesson) if cell.role in ("given", "demo", "payoff")]
-    return frozenset().union(*map(defined_names, own))
+    texts = [cell.text for cell in course.cells(lesson) if cell.role in ("given", "demo", "payoff")]
+    return frozenset().union(*map(defined_names, texts))
 
 
 @cache  # a search for each file, and each time it takes half a second
@@ -90,26 +90,26 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
 
     Notes for instructors, the last cell, are neither: no notebook shows them.
     """
-    own, shown = [], []
+    regions, texts = [], []
     for name, source in sources.items():
         text = re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0]
-        shown.append(_searched(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
-        for at, match in enumerate(SOLUTION.finditer(text)):
+        texts.append(_haystack(re.sub("^# ", "", SOLUTION.sub("", text), flags=re.MULTILINE)))
+        for index, match in enumerate(SOLUTION.finditer(text)):
             first = text.count("\n", 0, match.start("solution")) + 1
-            own.append((name, at, list(enumerate(match["solution"].splitlines(), first))))
-    visible = "\n".join(shown)
+            regions.append((name, index, list(enumerate(match["solution"].splitlines(), first))))
+    visible = "\n".join(texts)
     nodes = (node for source in sources.values() for node in ast.walk(ast.parse(source)))
-    known = {*keyword.kwlist, *dir(builtins)}.union(*(imports_of(node) for node in nodes if isinstance(node, IMPORTS)))
+    names = {*keyword.kwlist, *dir(builtins)}.union(*(imports_of(node) for node in nodes if isinstance(node, IMPORTS)))
     secrets: dict[str, Secret] = {}
-    for name, at, region in own:
+    for name, index, region in regions:
         whole = squeeze("\n".join(text for _, text in region))
-        number, text = next(((n, t.strip()) for n, t in region if squeeze(t)), (0, ""))
+        number, text = next(((number, line.strip()) for number, line in region if squeeze(line)), (0, ""))
         if len(whole) >= REGION and whole not in visible:
-            secrets.setdefault(whole, Secret(whole, name, number, text, at))
+            secrets.setdefault(whole, Secret(whole, name, number, text, index))
         for number, text in region:
             line = squeeze(text)
             if len(line) >= LINE and line not in visible:
-                secrets.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
+                secrets.setdefault(line, Secret(line, name, number, text.strip(), index, not _words(text) - names))
     return tuple(secrets.values())
 
 
@@ -129,11 +129,11 @@ def squeeze(text: str) -> str:
 @lru_cache(maxsize=4096)  # a release looks several times through the same files
 def _secrets_in(course: Course, text: str) -> tuple[Secret, ...]:
     """The secrets that a text holds."""
-    squeezed = _searched(text)
-    return tuple(secret for secret in all_secrets(course) if secret.needle in squeezed)
+    haystack = _haystack(text)
+    return tuple(secret for secret in all_secrets(course) if secret.needle in haystack)
 
 
-def _searched(text: str) -> str:
+def _haystack(text: str) -> str:
     """Text in which secrets are looked for: squeezed, and once more with what comments hold."""
     return squeeze(text) + "\n" + squeeze(text.replace("#", ""))
 

@@ -24,7 +24,7 @@ from grader.course.stubs import encode, notebook
 
 ENGINE = Path(__file__).resolve().parents[2]
 PROJECT = "pyproject.toml"
-BESIDE = ("LICENSE", "README.md", "constraints.txt")  # what else a checkout has in its root and the build needs
+ROOT_FILES = ("LICENSE", "README.md", "constraints.txt")  # what else a checkout has in its root and the build needs
 LEFT_OUT = ("_course", "__pycache__", ".ipynb_checkpoints", "zoo")
 _VERSION = re.compile(r'^version = "([^"+]+)[^"]*"$', re.MULTILINE)
 _TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
@@ -59,13 +59,13 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def staged_files(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """The files that the wheel is built from, by path; pyproject.toml with the version that they get."""
-    files = {f"grader/{path}": data for path, data in _below(ENGINE).items()}
-    files |= {name: installed_file(name) for name in BESIDE}
+    files = {f"grader/{path}": data for path, data in _files_of(ENGINE).items()}
+    files |= {name: installed_file(name) for name in ROOT_FILES}
     files |= _course_files(course, lessons, without_solutions)
     files[".gitignore"] = b""  # the build leaves out what the nearest one names
     files[PROJECT] = _VERSION.sub(r'version = "\1"', installed_file(PROJECT).decode()).encode()
-    listed = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
-    digest = hashlib.sha256(listed.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
+    listing = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
+    digest = hashlib.sha256(listing.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
     files[PROJECT] = _VERSION.sub(rf'version = "\1+c{digest}"', files[PROJECT].decode()).encode()
     return files
 
@@ -79,14 +79,14 @@ def _course_files(course: Course, lessons: Sequence[str], without_solutions: boo
     title = "" if "title" in course.about else f"title = {json.dumps(course.title)}\n"
     files["solutions/course.toml"] = title.encode() + (about.read_bytes() if about.is_file() else b"")
     for name in ("shared", *lessons):
-        files |= {f"solutions/{name}/{path}": data for path, data in _below(course.folder(name)).items()}
+        files |= {f"solutions/{name}/{path}": data for path, data in _files_of(course.folder(name)).items()}
     if without_solutions:
-        shows = re.compile(r"notebooks/.*|solutions/(?:[^/]+|shared/(?:figures|data)/.*|[^/]+/figures\.py)")
-        return {name: data for name, data in files.items() if shows.fullmatch(name)}
+        pattern = re.compile(r"notebooks/.*|solutions/(?:[^/]+|shared/(?:figures|data)/.*|[^/]+/figures\.py)")
+        return {name: data for name, data in files.items() if pattern.fullmatch(name)}
     # Of a solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats.
     for name in lessons:
-        quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
-        files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
+        numbers = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
+        files[f"solutions/{name}.ipynb"] = encode(numbers).encode()
     return files
 
 
@@ -100,14 +100,14 @@ def _notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
 
 def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
     """Whether a source, a specification, a figure or a probe of these lessons imports torch."""
-    files = (data for name in lessons for path, data in _below(course.folder(name)).items() if path.endswith(".py"))
+    files = (data for name in lessons for path, data in _files_of(course.folder(name)).items() if path.endswith(".py"))
     return any(map(course.needs_torch, lessons)) or any(_TORCH.search(data.decode()) for data in files)
 
 
 def libraries(course: Course, lessons: Sequence[str], torch: bool) -> str:
     """What grading these lessons takes beside the wheel's own requirements, as words of a command: ' torch triton'."""
-    needed = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.libraries}
-    return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(needed)])
+    names = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.libraries}
+    return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(names)])
 
 
 def installed_file(name: str) -> bytes:
@@ -115,7 +115,7 @@ def installed_file(name: str) -> bytes:
     return (installed_folder() / name).read_bytes()
 
 
-def _below(top: Path) -> Mapping[str, bytes]:
+def _files_of(folder: Path) -> Mapping[str, bytes]:
     """The files of a folder by path, in order."""
-    paths = sorted(path.relative_to(top) for path in top.rglob("[!.]*") if path.is_file())
-    return {path.as_posix(): (top / path).read_bytes() for path in paths if not {*LEFT_OUT} & {*path.parts[:-1]}}
+    paths = sorted(path.relative_to(folder) for path in folder.rglob("[!.]*") if path.is_file())
+    return {path.as_posix(): (folder / path).read_bytes() for path in paths if not {*LEFT_OUT} & {*path.parts[:-1]}}
