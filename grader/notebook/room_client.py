@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from grader.notebook.display import Display, sentence, shown
+from grader.notebook.display import Display, learner_call, sentence
 from grader.notebook.event_sender import RoomError, Sender, now, post
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.reports import text
@@ -48,17 +48,17 @@ class Membership:
 
 @dataclass
 class _RoomState:
-    """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
+    """What this process keeps of its room. announcements: what was said once. unsaved: memberships whose file can't be written."""
 
     sender: Sender = field(default_factory=lambda: Sender("", ""))  # of no room, until something is sent
-    shown: set[str] = field(default_factory=set)
+    announcements: set[str] = field(default_factory=set)
     unsaved: dict[Path, Membership] = field(default_factory=dict)
 
 
 _state = _RoomState()
 
 
-@shown
+@learner_call
 def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """Joins a room: from now on each check tells it the name, the exercise, its status, the mistake's id and the time.
 
@@ -77,8 +77,8 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     try:
         answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
     except RoomError as error:
-        refused = error.status in (400, 403, 413, 429, 503) and error.sentence
-        return sentence(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
+        refusal = error.sentence if error.status in (400, 403, 413, 429, 503) else ""
+        return sentence(f"The room did not let you in: {text.one_line(refusal)}" if refusal else foreign)
     except OSError as error:
         why = text.one_line(error.strerror or type(error).__name__, 80)
         return sentence(
@@ -87,16 +87,16 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
         )
     if not isinstance(answer.get("token"), str):
         return sentence(foreign)
-    joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
-    note = _save(joined)
+    membership = Membership(where, label, answer["token"], time.time() + DURATION_S)
+    note = _save(membership)
     return sentence(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
-        f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
+        f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(membership.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
     )
 
 
-@shown
+@learner_call
 def leave() -> Display:
     """Leaves the room: nothing more is sent."""
     mine = active()
@@ -109,14 +109,14 @@ def leave() -> Display:
     return sentence("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
-@shown
+@learner_call
 def stuck(*words: object) -> Display:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
     return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
-@shown
+@learner_call
 def fine(*words: object) -> Display:
     """The green note on the laptop: all is well. words: as of stuck()."""
     return _send_note("fine", "The room's page shows that you are fine.", words)
@@ -133,7 +133,7 @@ def send(verdict: Any) -> tuple[str, ...]:
             return _once(f"ended {mine.token}", over) if mine.until else ()
         problems = _problems(mine)
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
-        if of_this_code and not _state.sender.refused:
+        if of_this_code and not _state.sender.refusal:
             _put(mine, message.event_of(verdict, now()))
         return problems or _once(f"on {mine.token}", *status())
     except Exception:  # a room must never stand between a learner and their check
@@ -144,7 +144,7 @@ def send_prediction(prediction: str, option: str) -> None:
     """Sends what was chosen of a prediction, such as '01_three_tokens.2', to the room where the learner is in one."""
     with suppress(Exception):  # as in send
         mine = active()
-        if mine is not None and not _state.sender.refused:
+        if mine is not None and not _state.sender.refusal:
             _put(mine, Event(now(), prediction=prediction, option=option))
 
 
@@ -178,17 +178,17 @@ def membership_file() -> Path:
     return default_path().with_name(ROOM_FILE)
 
 
-def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
+def _send_note(note: str, confirmation: str, words: tuple[object, ...]) -> Display:
     mine = active()
     if mine is None:
         return sentence(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
-    if _state.sender.refused:
+    if _state.sender.refusal:
         return sentence(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
         return sentence("This Python cannot start threads, so nothing can be sent to the room.")
     unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
-    return sentence(done, more=(*unsent, *problems))
+    return sentence(confirmation, more=(*unsent, *problems))
 
 
 def _put(mine: Membership, event: Event) -> bool:
@@ -209,22 +209,22 @@ def _put(mine: Membership, event: Event) -> bool:
 def _problems(mine: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
     sender = _state.sender
-    if sender.refused:
+    if sender.refusal:
         _save(replace(mine, until=0.0))
-        why = text.one_line(sender.refused)
+        why = text.one_line(sender.refusal)
         return _once(
             f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again."
         )
     if sender.failing:
-        kept = "Your checks work as before, and their results are sent once it answers."
-        return _once("failing", f"The room does not answer at the moment. {kept}")
+        consequence = "Your checks work as before, and their results are sent once it answers."
+        return _once("failing", f"The room does not answer at the moment. {consequence}")
     return ()
 
 
 def _once(about: str, *sentences: str) -> tuple[str, ...]:
-    if about in _state.shown:
+    if about in _state.announcements:
         return ()
-    _state.shown.add(about)
+    _state.announcements.add(about)
     return sentences
 
 
@@ -232,8 +232,8 @@ def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership_file()
     if mine.active:
-        _state.shown.add(f"on {mine.token}")  # what join says at length need not be said again
-        if _state.sender.refused:
+        _state.announcements.add(f"on {mine.token}")  # what join says at length need not be said again
+        if _state.sender.refusal:
             _state.sender = Sender("", "")
     try:
         make_folder(file.parent)
