@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
-from grader.course.course import Course, open_course
+from grader.course.course import COURSE_ENV, Course, open_course
 
 
 @cache
@@ -14,3 +15,8 @@ def kernel_course() -> Course:
     folder = Path.cwd()
     inside = folder.name in ("notebooks", "solutions") and any(folder.parent.glob("solutions/[0-9][0-9]_*/lesson.py"))
     return open_course(folder.parent if inside else None)
+
+
+def name_in_environment() -> None:
+    """From now on a command means the kernel's course, in this process and in those that it starts."""
+    os.environ[COURSE_ENV] = str(kernel_course().root)

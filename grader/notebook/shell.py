@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import shlex
 import subprocess
 import sys
@@ -81,11 +80,9 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
-    from grader.course.course import COURSE_ENV
-    from grader.notebook.kernel_course import kernel_course
+    from grader.notebook.kernel_course import kernel_course, name_in_environment
 
-    if not kernel_course().installed:
-        os.environ[COURSE_ENV] = str(kernel_course().root)  # the command means the course of this notebook
+    name_in_environment()
     try:
         words = shlex.split(line)
     except ValueError as error:
