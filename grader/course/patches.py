@@ -72,10 +72,8 @@ def normal_form(text: str) -> str:
     """The normal form of a solution: as ast.unparse writes it, without docstrings and comments."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
+        definitions = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+        if isinstance(node, definitions) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree) + "\n"
 

@@ -78,11 +78,11 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
     A cell whose text is known to linecache alone (another front end ran it) comes last.
     """
     manager = getattr(ipython(), "history_manager", None) if "In" in namespace else None  # else no notebook's names
-    ran = list(zip(manager.input_hist_raw, manager.input_hist_parsed)) if manager is not None else []
-    history = [_as_graded(*texts) for texts in ran]
+    inputs = list(zip(manager.input_hist_raw, manager.input_hist_parsed)) if manager is not None else []
+    history = [_as_graded(*texts) for texts in inputs]
     for filename in code_files(obj):
         text = "".join(linecache.getlines(filename, dict(namespace)))
-        if text and text.strip() not in (parsed.strip() for _, parsed in ran):
+        if text and text.strip() not in (parsed.strip() for _, parsed in inputs):
             history.append(text)
     return history
 

@@ -23,10 +23,10 @@ def merge(notebook: Sequence[Cell], lesson: Sequence[Cell]) -> tuple[list[Cell],
     stubs = stubs_of(lesson)
     by_id = {cell["id"]: cell for cell in lesson}
     answers: defaultdict[str, list[Cell]] = defaultdict(list)
-    added: defaultdict[str | None, list[Cell]] = defaultdict(list)
+    additions: defaultdict[str | None, list[Cell]] = defaultdict(list)
     last: str | None = None  # the id, in `lesson`, of the cell that we passed
     outputs: dict[str, dict[str, Any]] = {}  # what a cell of `lesson` has shown when it ran
-    changed: list[str] = []
+    beginnings: list[str] = []
     for cell in notebook:
         is_own = _role(cell) in ("", "exercise")
         exercise = exercise_of(cell, stubs)
@@ -35,25 +35,25 @@ def merge(notebook: Sequence[Cell], lesson: Sequence[Cell]) -> tuple[list[Cell],
             if not _untouched(cell, stubs[exercise]):
                 answers[exercise].append(cell)
         elif _about(cell, "yours"):
-            added[last].append(cell)
+            additions[last].append(cell)
         elif (same := _counterpart(cell, lesson, by_id)) is not None or not is_own:
             if same is not None:
                 last = same["id"]
                 ran = cell["cell_type"] == same["cell_type"] == "code" and text_of(cell) == text_of(same)
                 outputs[same["id"]] = {key: cell[key] for key in ("outputs", "execution_count")} if ran else {}
             if _is_changed(cell, same):
-                mine = _as_own(cell, same)
-                added[last].append(mine)
-                changed.append(_beginning(mine))
+                copy = _as_own(cell, same)
+                additions[last].append(copy)
+                beginnings.append(_beginning(copy))
         elif digest(text_of(cell)) != _about(cell, "stub"):
-            added[last].append(cell)
-    merged = [*added[None]]
+            additions[last].append(cell)
+    merged = [*additions[None]]
     for cell in lesson:
         work = answers[_about(cell, "exercise")] if _role(cell) == "exercise" else []
-        laid = [{**answer, "id": cell["id"], "metadata": {**answer["metadata"], **cell["metadata"]}} for answer in work]
-        merged += laid or [{**cell, **outputs.get(cell["id"], {})}]
-        merged += added[cell["id"]]
-    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(changed)
+        work = [{**answer, "id": cell["id"], "metadata": {**answer["metadata"], **cell["metadata"]}} for answer in work]
+        merged += work or [{**cell, **outputs.get(cell["id"], {})}]
+        merged += additions[cell["id"]]
+    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(beginnings)
 
 
 def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:

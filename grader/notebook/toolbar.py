@@ -151,8 +151,8 @@ class DisplayWithButtons(Display):
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
-        mine, self._box.children, self._further.children = self._box.children, [], []
-        for widget in (*self._row.children, *mine):
+        widgets, self._box.children, self._further.children = self._box.children, [], []
+        for widget in (*self._row.children, *widgets):
             widget.close()
 
     def _button(self, label: str, purpose: str, action: Callable[[], Display]) -> Any:
@@ -176,6 +176,6 @@ class DisplayWithButtons(Display):
         """How this exercise and this lesson stand."""
         name, lesson = self._target.name, kernel_course().lesson_of(self._target.name)
         lines = overview.table(self._record, (lesson,))
-        mine = next(line for line in lines if line.exercise == name)
+        current = next(line for line in lines if line.exercise == name)
         hints = self._record.entry(name).hints
-        return render("standing.html", mine=mine, now=bool(self), hints=hints, lines=lines, lesson=lesson)
+        return render("standing.html", mine=current, now=bool(self), hints=hints, lines=lines, lesson=lesson)

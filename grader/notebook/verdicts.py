@@ -139,9 +139,8 @@ def _judge(target: Target) -> Verdict:
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Candidate]:
     name, problem = target.name, None
     if target.obj is MISSING:
-        problem = Failure(
-            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
-        )
+        advice = f"{name} is not defined in this notebook yet: run the cell that defines it."
+        problem = Failure("missing", message=advice)
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
     elif exercise.process == "own":
@@ -149,9 +148,8 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
             from grader.notebook import own_process
 
             return own_process.candidate(name, target.sources)
-        problem = Failure(
-            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
-        )
+        advice = f"The text of {name} is not known here: write it into a cell, and run that."
+        problem = Failure("missing", message=advice)
     return contextlib.nullcontext(LiveObject(target.obj, problem, target.sources))
 
 
