@@ -47,7 +47,7 @@ def made(name: str, *ids: str) -> Any:
     exercise = COURSE.exercise(name)
     wrong = {mistake.id: mistake.wrong for mistake in reversed(exercise.mistakes)}  # each in its first way
     edits = [edit for id in ids for edit in references.edits_of(exercise, wrong[id])]
-    return references.patched(exercise, tuple(edits)) if ids else references.reference(exercise)
+    return references.patch_reference(exercise, tuple(edits)) if ids else references.reference(exercise)
 
 
 def notebook(lesson: str, **codes: str) -> dict[str, Any]:

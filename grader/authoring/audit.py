@@ -21,7 +21,7 @@ import numpy as np
 from grader.authoring.build import check_source
 from grader.course import percent, references
 from grader.course.course import Course
-from grader.course.patches import Patch, applied
+from grader.course.patches import Patch, apply_edits
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
 from grader.course.stubs import BEGIN, SOLUTION, learner_notebook, stub_text
 from grader.judging.baseline import baseline_of
@@ -171,7 +171,7 @@ def _patches(exercise: Exercise) -> Iterator[str]:
         if not isinstance(mistake.wrong, Patch):
             continue
         try:
-            texts = applied(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
+            texts = apply_edits(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
         except AuthorError as error:
             yield f"{mistake.id}: {error}"
             continue

@@ -162,7 +162,7 @@ def _built_from(course: Course, name: str) -> str:
 @cache
 def _code(path: Path) -> str:
     """A file without comments, none of which changes what a cell shows."""
-    return patches.normal(path.read_text(encoding="utf-8"))
+    return patches.normal_form(path.read_text(encoding="utf-8"))
 
 
 def _stale_text(path: Path, expected: str) -> str:

@@ -12,6 +12,7 @@ from grader.cli.exits import BAD_INPUT, PASSED, complain, harmless
 from grader.course.course import open_course
 from grader.notebook import room_client, workspace
 from grader.notebook.hints import explain
+from grader.notebook.kernel_course import kernel_course, name_in_environment
 from grader.notebook.overview import display, table
 from grader.notebook.record import ROOM_FILE, Record, default_path
 from grader.notebook.resetting import how_to_confirm
@@ -22,12 +23,24 @@ from grader.util.words import join_names
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
 
+def _use_course_of_folder(options: argparse.Namespace) -> None:
+    """In the folder of a course's notebooks a command means that course, as a kernel there does.
+
+    Raises: InputError where --course names another one.
+    """
+    if options.course and open_course() is not kernel_course():
+        raise InputError(f"the notebooks here are of the course in {kernel_course().root}, and --course names another.")
+    name_in_environment()
+
+
 def run_explain(options: argparse.Namespace) -> int:
+    _use_course_of_folder(options)
     print(explain(options.id, call="`grader explain`"))
     return PASSED
 
 
 def run_reset(options: argparse.Namespace) -> int:
+    _use_course_of_folder(options)
     name = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
     if advice := how_to_confirm(name, place, options.confirm):
@@ -49,6 +62,7 @@ def _lesson(name: str) -> str:
 
 
 def run_progress(options: argparse.Namespace) -> int:
+    _use_course_of_folder(options)
     record = Record(default_path(folder(options.folder).resolve()))
     room_status = room_client.status(record.path.with_name(ROOM_FILE))
     print(harmless(display(table(record), (*record.take_notes(), *room_status)).text))
@@ -56,6 +70,7 @@ def run_progress(options: argparse.Namespace) -> int:
 
 
 def run_update(options: argparse.Namespace) -> int:
+    _use_course_of_folder(options)
     place = folder(options.folder)
     names = chosen_lessons(options.lessons) if options.lessons else workspace.lessons_in(place)
     if not names:

@@ -46,8 +46,8 @@ def open_course(folder: Path | str | None = None) -> Course:
 
     Raises: InputError, one sentence for each thing that is wrong with the folder.
     """
-    named = folder or os.environ.get(COURSE_ENV)
-    root = Path(named).expanduser().resolve() if named else course_folder.installed_folder()
+    location = folder or os.environ.get(COURSE_ENV)
+    root = Path(location).expanduser().resolve() if location else course_folder.installed_folder()
     if root not in _courses:
         _courses[root] = Course(root)
     return _courses[root]
@@ -162,7 +162,7 @@ class Course:
 
     def core_exercises(self) -> tuple[str, ...]:
         """Every exercise that is of some lesson's core, in the course's order."""
-        return tuple(one for name in self.lessons() for one in self.exercises[name] if one not in self.further(name))
+        return tuple(name for name in self.exercise_names() if name not in self.further(self.lesson_of(name)))
 
     def lesson_of(self, exercise: str) -> str:
         """The lesson of an exercise. Raises: KeyError where no lesson that is here has one of that name."""
@@ -181,10 +181,8 @@ class Course:
 
     def next_exercise(self, exercise: str) -> str | None:
         """The exercise after this one in the course, None after the last. After one of the core, the next of the core."""
-        names = self.exercise_names()
-        every = exercise in self.further(self.lesson_of(exercise))
-        later = names[names.index(exercise) + 1 :]
-        return next((one for one in later if every or one not in self.further(self.lesson_of(one))), None)
+        names = self.exercise_names() if exercise in self.further(self.lesson_of(exercise)) else self.core_exercises()
+        return next(iter(names[names.index(exercise) + 1 :]), None)
 
     @cache
     def lesson(self, name: str) -> Lesson:
@@ -194,7 +192,7 @@ class Course:
             try:
                 about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
                 exercises = tuple(self._specification(name, exercise) for exercise in _exercises_in(self.cells(name)))
-                texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
+                texts = tuple(dict.fromkeys(text for exercise in exercises for text in exercise.texts))
                 return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
             except AuthorError:
                 raise
@@ -214,7 +212,7 @@ class Course:
 
     def exercise(self, name: str) -> Exercise:
         """The specification of an exercise. Raises: KeyError for an unknown name."""
-        return next(one for one in self.lesson(self.lesson_of(name)).exercises if one.name == name)
+        return next(exercise for exercise in self.lesson(self.lesson_of(name)).exercises if exercise.name == name)
 
     @cache
     def shared_texts(self) -> dict[str, MistakeText]:
@@ -307,11 +305,11 @@ class Course:
     def nav_links(self, lesson: str, among: Sequence[str] | None = None) -> str:
         """Markdown that leads to the lessons before and after, and to the glossary where there is one."""
         names = list(among or self.lessons())
-        at = names.index(lesson) if lesson in names else 0
-        before, after = names[max(at - 1, 0) : at], names[at + 1 : at + 2]
-        links = [f"← [{self.heading(one)}]({one}.ipynb)" for one in before]
+        position = names.index(lesson) if lesson in names else 0
+        before, after = names[max(position - 1, 0) : position], names[position + 1 : position + 2]
+        links = [f"← [{self.heading(name)}]({name}.ipynb)" for name in before]
         links += [f"[Glossary]({GLOSSARY})"] * self.glossary_path.is_file()
-        return " | ".join(links + [f"[{self.heading(one)}]({one}.ipynb) →" for one in after])
+        return " | ".join(links + [f"[{self.heading(name)}]({name}.ipynb) →" for name in after])
 
     def glossary(self, among: Sequence[str] | None = None) -> str:
         """The glossary with links to these lessons alone, by default to all that are here; '' where there is none."""
@@ -330,10 +328,10 @@ class Course:
         """A sentence for what belongs to a lesson that this hand-out lacks; '' for every other lesson."""
         if lesson in self.lessons() or lesson not in self.exercises:
             return ""
-        known = ", ".join(name[:2] for name in self.lessons())
+        numbers = ", ".join(name[:2] for name in self.lessons())
         return (
             f"This notebook belongs to another hand-out: it is of lesson {lesson}, and the grader installed here knows "
-            f"{known} alone. Use the environment of that hand-out, or ask for one that has both."
+            f"{numbers} alone. Use the environment of that hand-out, or ask for one that has both."
         )
 
     def current_name(self, lesson: str) -> str:

@@ -21,20 +21,20 @@ __all__ = ["UNTRIED", "Case", "MistakeText", "Property", "Tensor", "exercise", "
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """A mistake as it stands in an exercise's file. ways: patches, or objects of their own, that all show it; text: without its id."""
 
     ways: tuple[Any, ...]
     text: MistakeText | None = None
 
 
-def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Declared:
+def mistake(*ways: Any, says: str = "", why: str = "", issue: str = "") -> Declaration:
     """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in solutions/shared/mistakes/.
 
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
     says: what the learner reads first. why: the mistake at length, in Markdown. issue: a public 'owner/repo#number'.
     """
-    return Declared(ways, MistakeText("", " ".join(says.split()), _paragraphs(why), issue=issue) if says else None)
+    return Declaration(ways, MistakeText("", " ".join(says.split()), _paragraphs(why), issue=issue) if says else None)
 
 
 def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
@@ -42,11 +42,11 @@ def holds(title: str, cases: tuple[str, ...] = ()) -> Callable[[Callable[..., st
 
     def declare(check: Callable[..., str | None]) -> Property:
         @wraps(check)
-        def checked(*arguments: Any) -> str | None:
+        def call(*arguments: Any) -> str | None:
             with _as_author_slip(check.__module__):
                 return check(*arguments)
 
-        return Property(title, checked, cases)
+        return Property(title, call, cases)
 
     return declare
 
@@ -55,20 +55,20 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
     """Makes an Exercise of a class: its name, its docstring as the task, and what its body holds. fields: the others of Exercise."""
 
     def specify(body: type) -> Exercise:
-        given = {name: value for name, value in vars(body).items() if not name.startswith("__")}
-        declared = {id: _declared(value) for id, value in given.pop("mistakes").items()}
+        members = {name: value for name, value in vars(body).items() if not name.startswith("__")}
+        mistakes = {id: _declaration(value) for id, value in members.pop("mistakes").items()}
         # Every mistake's first way, then the other ways: where several fit, the plainest are named first.
-        ways = [(id, one.ways[0]) for id, one in declared.items()]
-        ways += [(id, way) for id, one in declared.items() for way in one.ways[1:]]
-        properties = tuple(value for value in given.values() if isinstance(value, Property))
-        own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
+        ways = [(id, declaration.ways[0]) for id, declaration in mistakes.items()]
+        ways += [(id, way) for id, declaration in mistakes.items() for way in declaration.ways[1:]]
+        properties = tuple(value for value in members.values() if isinstance(value, Property))
+        own = {name: value for name, value in members.items() if name in Exercise.__dataclass_fields__}
         own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
             task=" ".join(cleandoc(body.__doc__ or "").split()),
             mistakes=tuple(Mistake(id, way) for id, way in ways),
-            texts=tuple(replace(one.text, id=id) for id, one in declared.items() if one.text),
-            properties=(*given.get("more_properties", ()), *properties),
+            texts=tuple(replace(declaration.text, id=id) for id, declaration in mistakes.items() if declaration.text),
+            properties=(*members.get("more_properties", ()), *properties),
             **{**fields, **own},
         )
 
@@ -82,13 +82,13 @@ def _with_probes_of(module: str, cases: Callable) -> Callable:
     """
     lesson = module.split(".")[1] if module.count(".") > 1 else ""
 
-    def named(rng: Any) -> Iterator[Case]:
+    def qualify(rng: Any) -> Iterator[Case]:
         with _as_author_slip(module):
             for case in cases(rng):
                 own = case.probe.count(".") == 1
                 yield replace(case, probe=f"{lesson}.{case.probe}") if own else case
 
-    return named
+    return qualify
 
 
 @contextmanager
@@ -109,5 +109,5 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(part if part.startswith("    ") else " ".join(part.split()) for part in parts)
 
 
-def _declared(value: Any) -> Declared:
-    return value if isinstance(value, Declared) else Declared(value if isinstance(value, tuple) else (value,))
+def _declaration(value: Any) -> Declaration:
+    return value if isinstance(value, Declaration) else Declaration(value if isinstance(value, tuple) else (value,))

@@ -45,16 +45,16 @@ def _new_text(course: Course) -> str:
 def gather(course: Course) -> dict[str, Any]:
     """The index as it should be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
     lessons: dict[str, Any] = {}
-    given: dict[str, str] = {}
+    imports: dict[str, str] = {}
     for path in sorted(course.solutions.glob("[0-9][0-9]_*/lesson.py")):
         name = path.parent.name
-        imports = _imports(course, name)
+        lesson_imports = _imports(course, name)
         names = [exercise.name for exercise in course.lesson(name).exercises]
-        torch = any(dotted.partition(".")[0] == "torch" for dotted in imports.values())
+        torch = any(dotted.partition(".")[0] == "torch" for dotted in lesson_imports.values())
         lessons[name] = {"exercises": names, "torch": torch}
-        given |= imports
+        imports |= lesson_imports
     mistake_texts(course, lessons)
-    return {"lessons": lessons, "given": dict(sorted(given.items()))}
+    return {"lessons": lessons, "given": dict(sorted(imports.items()))}
 
 
 def mistake_texts(course: Course, lessons: Iterable[str]) -> dict[str, MistakeText]:
@@ -69,8 +69,8 @@ def mistake_texts(course: Course, lessons: Iterable[str]) -> dict[str, MistakeTe
         for exercise in course.lesson(name).exercises:
             for text in exercise.texts:
                 place = f"solutions/{name}/exercises/{exercise.name}.py"
-                known, where = texts.setdefault(text.id, (text, place))
-                if known != text:
+                first, where = texts.setdefault(text.id, (text, place))
+                if first != text:
                     sentence = f"{text.id} is a mistake of {where}, too; choose another id, or leave `says` out."
                     problems.append(LintError(place, 0, sentence))
     for former in course.former_ids:

@@ -68,14 +68,12 @@ def patch(*texts: str, of: str = "") -> Patch:
 
 
 @cache
-def normal(text: str) -> str:
+def normal_form(text: str) -> str:
     """The normal form of a solution: as ast.unparse writes it, without docstrings and comments."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
+        definitions = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+        if isinstance(node, definitions) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree) + "\n"
 
@@ -86,19 +84,19 @@ def edits(patch: Patch, texts: Mapping[str, str], own: str) -> tuple[Edit, ...]:
     texts: normal forms by exercise; own: the exercise that hunks without one mean.
     Raises: PatchError where an old text is not there exactly once, where nothing changes, or where hunks meet.
     """
-    changes = joined(tuple(_edit(hunk, texts, hunk.of or own) for hunk in patch.hunks), ())
+    changes = join_edits(tuple(_edit(hunk, texts, hunk.of or own) for hunk in patch.hunks), ())
     if changes is None:
         raise PatchError(f"two of its hunks overlap or touch: {[hunk.old for hunk in patch.hunks]}")
     return changes
 
 
-def joined(one: tuple[Edit, ...], other: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
+def join_edits(left: tuple[Edit, ...], right: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
     """Two patches' edits as one patch's; None where they overlap or touch."""
-    both = tuple(sorted(one + other))
+    both = tuple(sorted(left + right))
     return None if any(a.of == b.of and b.start <= a.end for a, b in pairwise(both)) else both
 
 
-def applied(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, str]:
+def apply_edits(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, str]:
     """The texts that the edits concern, changed."""
     changed = {change.of: texts[change.of] for change in changes}
     for change in sorted(changes, reverse=True):  # from behind, so that places stay what they were
@@ -109,12 +107,12 @@ def applied(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, st
 
 def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str, str]:
     """(right, wrong): the whole lines that the edits concern, as they are and as they become."""
-    kept = tuple(replace(change, new=texts[change.of][change.start : change.end]) for change in changes)
-    right, wrong = (_marked_lines(applied(tuple(map(_marked, each)), texts), texts) for each in (kept, changes))
+    unchanged = tuple(replace(change, new=texts[change.of][change.start : change.end]) for change in changes)
+    right, wrong = (_marked_lines(apply_edits(tuple(map(_mark, side)), texts), texts) for side in (unchanged, changes))
     return right, wrong or "# nothing stands here"
 
 
-def _marked(change: Edit) -> Edit:
+def _mark(change: Edit) -> Edit:
     return replace(change, new=f"{_BEGIN}{change.new}{_END}")
 
 

@@ -61,7 +61,7 @@ def read_percent(text: str) -> tuple[Cell, ...]:
     heads = list(_HEAD.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     cells, further = [], False
-    for at, (head, end) in enumerate(zip(heads, ends, strict=True)):
+    for number, (head, end) in enumerate(zip(heads, ends, strict=True)):
         about = {key: json.loads(value) for key, value in _ABOUT.findall(head["about"])}
         role = "prose" if head["prose"] else about.get("role", "")
         body = text[head.end() : end].strip("\n")
@@ -69,7 +69,7 @@ def read_percent(text: str) -> tuple[Cell, ...]:
             body = re.sub("^# ?", "", body, flags=re.MULTILINE).strip("\n")
             further = body.startswith(FURTHER) if body.startswith("## ") else further
         line = text.count("\n", 0, head.start()) + 1
-        cells.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, line, further))
+        cells.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), number, line, further))
     return tuple(cells)
 
 
@@ -164,11 +164,11 @@ def syntax_error(quote: str) -> str:
 def names_in(quote: str) -> frozenset[str]:
     """The names of the run from which a quoted number is computed: neither functions, modules nor CONSTANTS."""
     tree = ast.parse(code_of(quote.partition("; ")[0]))
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    callees = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(
         node.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and id(node) not in called and not node.id.isupper() and node.id not in _MODULES
+        if isinstance(node, ast.Name) and id(node) not in callees and not node.id.isupper() and node.id not in _MODULES
     )
 
 

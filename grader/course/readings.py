@@ -27,14 +27,14 @@ def inputs(case: Case) -> Mapping[str, Part]:
     return observe(None, replace(case, probe="answer")).after
 
 
-def with_readings(exercise: Exercise, case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
+def with_readings(exercise: Exercise, case: Case, before: Mapping[str, Part], observation: Observation) -> Observation:
     """The observation with `modified`, and with the parts that the case's `reading` makes of those that came, named as by the exercise.
 
-    given: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
+    before: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
     """
     if observation.failure is not None:
         return observation
-    modified = tuple(name for name, part in given.items() if not _same(part, observation.after.get(name)))
+    modified = tuple(name for name, part in before.items() if not _same(part, observation.after.get(name)))
     try:
         parts = observation.parts if case.reading is None else case.reading(case, observation.parts)
     except ContractError as error:
@@ -43,11 +43,11 @@ def with_readings(exercise: Exercise, case: Case, given: Mapping[str, Part], obs
         sentence = f"What came back cannot be read: {type(error).__name__}: {error}."
         failure = Failure("contract", "ContractError", sentence)
     else:
-        return replace(observation, parts=named(exercise.result_names, parts), modified=modified)
+        return replace(observation, parts=name_parts(exercise.result_names, parts), modified=modified)
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
 
 
-def named(result_names: tuple[str, ...], parts: Mapping[str, Part]) -> dict[str, Part]:
+def name_parts(result_names: tuple[str, ...], parts: Mapping[str, Part]) -> dict[str, Part]:
     """The parts, a returned pair taken apart as the exercise names it.
 
     The first that is another number of things is called UNNAMED.
@@ -81,9 +81,9 @@ def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     return part.array
 
 
-def overlap(one: np.ndarray, other: np.ndarray) -> bool:
+def overlap(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two stretches of memory, each the addresses at which it begins and ends, have a byte in common."""
-    return bool(one[0] < other[1] and other[0] < one[1])
+    return bool(first[0] < second[1] and second[0] < first[1])
 
 
 def describe_part(part: Part) -> str:
@@ -93,10 +93,10 @@ def describe_part(part: Part) -> str:
     return "None" if part.kind == "none" else part.text or part.kind
 
 
-def _same(given: Part, left: Part | None) -> bool:
+def _same(before: Part, after: Part | None) -> bool:
     """Whether an input was left as it was; another NaN is the same NaN."""
-    if left is None or (left.kind, left.dtype, left.shape) != (given.kind, given.dtype, given.shape):
+    if after is None or (after.kind, after.dtype, after.shape) != (before.kind, before.dtype, before.shape):
         return False
-    if given.array is None or left.array is None or given.array.tobytes() == left.array.tobytes():
+    if before.array is None or after.array is None or before.array.tobytes() == after.array.tobytes():
         return True
-    return np.array_equal(given.array, left.array, equal_nan=given.array.dtype.kind == "f")
+    return np.array_equal(before.array, after.array, equal_nan=before.array.dtype.kind == "f")

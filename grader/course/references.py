@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from grader.course.course import Course
-from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
+from grader.course.patches import Edit, Patch, PatchError, apply_edits, edits, hunk_lines, normal_form
 from grader.course.spec import Exercise, Mistake, MistakeText
 from grader.course.stubs import strip_markers
 from grader.util.digest import digest
@@ -21,7 +21,7 @@ def explain(course: Course, id: str) -> MistakeText:
     text = course.mistake_text(id)
     if text.wrong:
         return text
-    for exercise in (one for name in course.nearest_lessons() for one in course.lesson(name).exercises):
+    for exercise in (exercise for name in course.nearest_lessons() for exercise in course.lesson(name).exercises):
         for mistake in exercise.mistakes:
             if mistake.id == text.id and isinstance(mistake.wrong, Patch):
                 right, wrong = hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))
@@ -70,7 +70,7 @@ def solution_text(course: Course, name: str) -> str:
 def normal_forms(exercise: Exercise) -> dict[str, str]:
     """The normal form of an exercise's solution, and of those before it in its lesson, by name and in the lesson's order."""
     names = exercise.course.exercises[exercise.lesson]
-    return {one: normal(solution_text(exercise.course, one)) for one in names[: names.index(exercise.name) + 1]}
+    return {name: normal_form(solution_text(exercise.course, name)) for name in names[: names.index(exercise.name) + 1]}
 
 
 def edits_of(exercise: Exercise, patch: Patch) -> tuple[Edit, ...]:
@@ -82,10 +82,10 @@ def edits_of(exercise: Exercise, patch: Patch) -> tuple[Edit, ...]:
         raise AuthorError([LintError(file, 0, f"a mistake's patch does not apply: {error}")]) from None
 
 
-def patched(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:
+def patch_reference(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:
     """The reference with edits made: what a learner with that mistake has. Whatever else it uses of its lesson is patched, too."""
     texts = normal_forms(exercise)
-    changed = applied(changes, texts)
+    changed = apply_edits(changes, texts)
     names = list(texts)
     objects = dict(namespace(exercise.course, exercise.lesson))
     for name in names[min(names.index(of) for of in changed) :]:
@@ -97,5 +97,5 @@ def patched(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:
 def wrong(exercise: Exercise, mistake: Mistake) -> Any:
     """The object that shows a mistake, in the place of the learner's."""
     if isinstance(mistake.wrong, Patch):
-        return patched(exercise, edits_of(exercise, mistake.wrong))
+        return patch_reference(exercise, edits_of(exercise, mistake.wrong))
     return mistake.wrong

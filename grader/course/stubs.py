@@ -40,7 +40,9 @@ def learner_notebook(
     values, nav_links: see `as_cells`. opening: cells that come before the first code.
     """
     notebook_cells = as_cells(cells, lesson, values, nav_links, learner=True)
-    first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
+    first = next(
+        (place for place, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells)
+    )
     notebook_cells[first:first] = opening
     for cell in notebook_cells:
         about = cell["metadata"]["grader"]
@@ -90,7 +92,7 @@ def as_cells(
     """
     tasks = {f"{TASK} {exercise.name}": exercise for exercise in lesson.exercises}
     remaining = None if values is None else iter(values)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
     for cell in percent.learner_cells(cells):
         is_prose, text, letters = cell.role == "prose", cell.text, ""
@@ -114,7 +116,7 @@ def as_cells(
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
         if tags := [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]:
             metadata["tags"] = tags
-        id = _id(cell, text, seen)  # by the words as written, whatever the numbers of this run
+        id = _id(cell, text, counts)  # by the words as written, whatever the numbers of this run
         if is_prose and remaining is not None:
             text = percent.fill_values(text, remaining)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
@@ -162,14 +164,14 @@ def opening_cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]
     ]
 
 
-def _id(cell: percent.Cell, text: str, seen: Counter[str]) -> str:
+def _id(cell: percent.Cell, text: str, counts: Counter[str]) -> str:
     """An id that survives edits elsewhere: by role and exercise, else by the cell's own words."""
     id = f"{cell.role}-{cell.exercise or digest(text)}"
     if cell.mark.startswith(TASK):
         id = f"task-{cell.mark.removeprefix(TASK).strip()}"
     id = id[:60]  # nbformat allows 64
-    seen[id] += 1
-    return id if seen[id] == 1 else f"{id}-{seen[id]}"
+    counts[id] += 1
+    return id if counts[id] == 1 else f"{id}-{counts[id]}"
 
 
 def notebook(cells: list[dict[str, Any]], about: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.course import references
-from grader.course.patches import Patch, joined
+from grader.course.patches import Patch, join_edits
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import Comparison, as_array, close, gradient_scale, has_kind, raises_as_asked, tolerances
@@ -110,9 +110,9 @@ class MistakeRuns:
         """The object that shows a mistake, or two; None where the patches of two do not go together."""
         if len(key) == 1:
             return references.wrong(self.exercise, self.exercise.mistakes[key[0]])
-        edits = joined(self._edits(key[0]), self._edits(key[1]))
+        edits = join_edits(self._edits(key[0]), self._edits(key[1]))
         try:
-            return references.patched(self.exercise, edits) if edits else None
+            return references.patch_reference(self.exercise, edits) if edits else None
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
 

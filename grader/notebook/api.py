@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
-from grader.notebook.display import Display, sentence, shown
+from grader.notebook.display import Display, learner_call, sentence
 from grader.notebook.record import ROOM_FILE, Record, default_path
 from grader.notebook.target import MISSING, find, learner_frame
 from grader.util.errors import InputError
@@ -19,7 +19,7 @@ from grader.util.errors import InputError
 _record_at = functools.cache(Record)  # the same object as long as the path stays, for what it has said already
 
 
-@shown
+@learner_call
 def check(target: Any = MISSING, answer: Any = MISSING) -> Display:
     """Judges an exercise: check(softmax_rows), check("softmax_rows") or check("corrected_first_row", answer).
 
@@ -57,7 +57,7 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     return False
 
 
-@shown
+@learner_call
 def hint(target: Any = MISSING, level: int | None = None) -> Display:
     """A hint: first a question, then where to look, then code with a blank; each call goes one further.
 
@@ -73,13 +73,13 @@ def hint(target: Any = MISSING, level: int | None = None) -> Display:
     return hints.hint(exercise, level, record, (more,))
 
 
-@shown
+@learner_call
 def solution(target: Any = MISSING) -> Display:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
     return hints.solution(find(target, caller="solution"), _record())
 
 
-@shown
+@learner_call
 def explain(mistake: Any = None) -> Display:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     if callable(mistake):
@@ -87,7 +87,7 @@ def explain(mistake: Any = None) -> Display:
     return hints.explain(mistake, verdicts.current_lesson())
 
 
-@shown
+@learner_call
 def progress() -> Display:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
     record = _record()
@@ -97,20 +97,20 @@ def progress() -> Display:
     return overview.display(table, notes, verdicts.current_lesson())
 
 
-@shown
+@learner_call
 def replay(target: Any = MISSING) -> Display:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
     exercise = find(target, caller="replay")
     return replaying.replay(exercise, verdicts.judge(exercise, fresh=False), learner_frame().f_globals)
 
 
-@shown
+@learner_call
 def predict(number: Any = "", options: Any = "", choice: Any = "") -> Display:
     """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
     return predictions.display(number, options, choice, _record())
 
 
-@shown
+@learner_call
 def reset(target: Any = MISSING) -> Display:
     """Asks by two buttons, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy."""
     exercise = find(target, caller="reset")
@@ -121,8 +121,8 @@ def reset(target: Any = MISSING) -> Display:
 
 def _room() -> Any:
     """The module of rooms where the learner may be in one; else None, and nothing of it is loaded."""
-    known = "grader.notebook.room_client" in sys.modules or default_path().with_name(ROOM_FILE).exists()
-    return importlib.import_module("grader.notebook.room_client") if known else None
+    in_a_room = "grader.notebook.room_client" in sys.modules or default_path().with_name(ROOM_FILE).exists()
+    return importlib.import_module("grader.notebook.room_client") if in_a_room else None
 
 
 def _record() -> Record:

@@ -78,7 +78,7 @@ class CellHistory:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(without_magics(text)) | reach.names_taken(text).keys() | self.defined_by(cell_id or "")
+        names = defined_names(without_magics(text)) | reach.names_in_files(text).keys() | self.defined_by(cell_id or "")
         self._before = {name: (namespace.get(name, MISSING), self.absences.get(name)) for name in names}
         for name in names:
             self.stale.pop(name, None)
@@ -87,10 +87,10 @@ class CellHistory:
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
-        taken = reach.names_taken(text)
-        defines = defined_names(without_magics(text)) | taken.keys()
+        origins = reach.names_in_files(text)
+        defines = defined_names(without_magics(text)) | origins.keys()
         failure = failure_from(error) if error is not None else None
-        absences, edited = self._absences(text, taken, namespace), _edited(text, cell_id or "")
+        absences, edited = self._absences(text, origins, namespace), _edited(text, cell_id or "")
         for name, (earlier_value, earlier) in self._before.items():
             replaced = namespace.get(name, MISSING) is not earlier_value
             if replaced or (failure is None and name in defines):
@@ -112,14 +112,14 @@ class CellHistory:
             earlier_names = frozenset() if error is None else self.defined_by(cell_id)
             self._names_of_cell[cell_id] = defines | earlier_names
 
-    def _absences(self, text: str, taken: Mapping[str, str], namespace: Mapping[str, Any]) -> dict[str, str]:
-        """Of the names that a cell binds those that grading will not have from it, and why. taken: see reach.names_taken."""
+    def _absences(self, text: str, origins: Mapping[str, str], namespace: Mapping[str, Any]) -> dict[str, str]:
+        """Of the names that a cell binds those that grading will not have from it, and why. origins: see reach.names_in_files."""
         if normalize(text) in _not_graded(kernel_course()):
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(without_magics(text)) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
-        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in taken.items()}
+        absences = {name: f"needs `{file}`. {reach.ABSENT}" for name, file in origins.items()}
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
             why = why or self._ends(statement, names.now - bound, namespace)
@@ -141,8 +141,8 @@ class CellHistory:
             return f"needs `{file}`. {reach.ABSENT}" if file else ""
         if not isinstance(statement, _ALWAYS_READ):
             return ""
-        called = (name for one in reads for name in reach.names_read(namespace.get(one), namespace))
-        needs = min(filter(self.is_absent, (*reads, *called)), default="")
+        inner_reads = (inner for name in reads for inner in reach.names_read(namespace.get(name), namespace))
+        needs = min(filter(self.is_absent, (*reads, *inner_reads)), default="")
         if not needs:
             return ""
         why = self.absences[needs].why

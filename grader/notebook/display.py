@@ -48,11 +48,11 @@ def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ..
     from grader.reports import html, text as plainly
 
     plain = "\n\n".join(part for part in (title, plainly.clean(text) if code else plainly.plain(text), *more) if part)
-    body = [colored(text) if code else html.paragraphs(text), *(f"<p>{html.prose(each)}</p>" for each in more)]
+    body = [code_html(text) if code else html.paragraphs(text), *(f"<p>{html.prose(part)}</p>" for part in more)]
     return Display(plain, html.block("said", f'<span class="attn-name">{html.escape(title)}</span>', body))
 
 
-def colored(code: str) -> str:
+def code_html(code: str) -> str:
     """Lines of code as HTML, escaped; the colors carry nothing that the words do not."""
     from pygments import highlight
     from pygments.formatters.html import HtmlFormatter
@@ -66,7 +66,7 @@ def colored(code: str) -> str:
     return f'<style>\n{style("code.css")}</style><pre class="attn-code">{body}</pre>'
 
 
-def shown(call: Callable[..., Display]) -> Callable[..., Display]:
+def learner_call(call: Callable[..., Display]) -> Callable[..., Display]:
     """What a learner calls: its answer is a sentence where an argument names nothing; a script, which displays no results, prints it."""
 
     @functools.wraps(call)

@@ -61,7 +61,7 @@ class Sender:
     """Takes events and sends them in order.
 
     is_member: asked before each message; False: nothing more is sent, and it is closed. failing: the room did not answer last time.
-    refused: the room's own sentence once it takes nothing more from here, else ''.
+    refusal: the room's own sentence once it takes nothing more from here, else ''.
     """
 
     def __init__(self, address: str, token: str, is_member: Callable[[], bool] = lambda: True) -> None:
@@ -70,7 +70,7 @@ class Sender:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self.closed = False
-        self.failing, self.refused = False, ""
+        self.failing, self.refusal = False, ""
 
     def put(self, event: Event) -> None:
         """Returns at once. Raises: RuntimeError where no thread can be started."""
@@ -124,7 +124,7 @@ class Sender:
         except RoomError as error:
             if error.status not in (400, 403, 413):
                 return error.status if error.status == 429 else 0  # a page that answers 200 is no room
-            self.refused = error.sentence or "it answers in another language"
+            self.refusal = error.sentence or "it answers in another language"
             self.close()
         except Exception:  # no network; or a cell has put something else in the place of a module
             return 0

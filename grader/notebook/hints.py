@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.notebook import verdicts
-from grader.notebook.display import Display, colored, sentence
+from grader.notebook.display import Display, code_html, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.target import Target
@@ -84,24 +84,25 @@ def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Display
     mistakes = [(title, [kernel_course().mistake_text(id) for id in ids]) for title, ids in groups]
     lines = ['Known mistakes; explain("SM1") explains one at length.']
     for title, members in mistakes:
-        lines += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in members)]
+        lines += ["", title, *(f"  {mistake.id:<5} {mistake.sentence}" for mistake in members)]
     return Display("\n".join(lines), html.explanations(mistakes, unfolded))
 
 
 def _explain_ids(ids: Sequence[str], call: str) -> Display:
-    known = {id.upper(): id for id in kernel_course().shared_texts()}
-    if not all(id.upper() in known for id in ids):  # only then is every lesson imported
+    spellings = {id.upper(): id for id in kernel_course().shared_texts()}
+    if not all(id.upper() in spellings for id in ids):  # only then is every lesson imported
         present = kernel_course().mistake_ids()
         # A hand-out may lack the lesson of a mistake that a former id leads to.
         former = (old for old, now in kernel_course().former_ids.items() if now in present)
-        known = {id.upper(): id for id in (*former, *present)}
-    unknown = next((id for id in ids if id.upper() not in known), None)
+        spellings = {id.upper(): id for id in (*former, *present)}
+    unknown = next((id for id in ids if id.upper() not in spellings), None)
     if unknown is not None:
-        family = [id for id in known if id.rstrip("0123456789") == unknown.upper().rstrip("0123456789")]  # such as SM
-        near = difflib.get_close_matches(unknown.upper(), family or known, n=3, cutoff=0.3)
-        nearest = f" Near it: {', '.join(near)}." if near else ""
+        letters = unknown.upper().rstrip("0123456789")  # such as SM
+        family = [id for id in spellings if id.rstrip("0123456789") == letters]
+        near = ", ".join(difflib.get_close_matches(unknown.upper(), family or spellings, n=3, cutoff=0.3))
+        nearest = f" Near it: {near}." if near else ""
         raise InputError(f"No mistake has the id {unknown[:60]!r}.{nearest} {call} lists all of them.")
-    mistakes = [references.explain(kernel_course(), known[id.upper()]) for id in ids]
+    mistakes = [references.explain(kernel_course(), spellings[id.upper()]) for id in ids]
     return Display("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 
 
@@ -113,11 +114,11 @@ def solution(target: Target, record: Record) -> Display:
     name, entry = target.name, record.entry(target.name)
     if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
         so_far = f"{pluralize(entry.hints, 'hint')} and {pluralize(entry.attempts, 'different attempt')}"
-        closed = (
+        refusal = (
             f"The solution of {name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
             f"attempts. So far: {so_far}. hint({target.argument}) gives the next hint."
         )
-        return sentence(closed, more=record.take_notes())
+        return sentence(refusal, more=record.take_notes())
     course = references.solution_text(kernel_course(), name)
     verdict = verdicts.last(target)
     own = own_code(target) if verdict and verdict.passed else ""
@@ -129,15 +130,15 @@ def solution(target: Target, record: Record) -> Display:
 def own_code(target: Target) -> str:
     """The statements that made the learner's object, imports aside; '' where no text of them is known."""
     statements = target.sources.cells if target.sources is not None and callable(target.obj) else ()
-    own = (each.strip("\n") for each in statements)
-    return "\n\n".join(each for each in own if not each.startswith(("import ", "from ")))
+    own = (statement.strip("\n") for statement in statements)
+    return "\n\n".join(statement for statement in own if not statement.startswith(("import ", "from ")))
 
 
 def _comparison(name: str, own: str, course: str, notes: Sequence[str]) -> Display:
     title, difference, course = f"Two ways to write {name}", _difference(own, course), _without_docstrings(course)
     codes = (("Yours", own), ("The course's", course))
-    plain = [f"{whose}\n\n{textwrap.indent(text.clean(code), '    ')}" for whose, code in codes]
-    columns = [(whose, colored(code)) for whose, code in codes]
+    plain = [f"{label}\n\n{textwrap.indent(text.clean(code), '    ')}" for label, code in codes]
+    columns = [(label, code_html(code)) for label, code in codes]
     body = render("beside.html", title=title, noticed=difference, columns=columns, notes=notes)
     return Display("\n\n".join([title, difference, *plain, *notes]), html.STYLE + body)
 
@@ -150,10 +151,10 @@ def _difference(own: str, course: str) -> str:
         return f"Notice: yours has {pluralize(loops, 'loop')}; the course's has none and works on whole arrays instead."
     if others and not loops:
         return f"Notice: the course's has {pluralize(others, 'loop')}; yours has none."
-    mine, theirs = map(_operations, trees)
+    own_uses, course_uses = map(_operations, trees)
     only = [
-        f"only {whose} uses {join_names([f'`{one}`' for one in sorted(operations)], 3)}"
-        for whose, operations in (("the course's", theirs - mine), ("yours", mine - theirs))
+        f"only {owner} uses {join_names([f'`{operation}`' for operation in sorted(operations)], 3)}"
+        for owner, operations in (("the course's", course_uses - own_uses), ("yours", own_uses - course_uses))
         if operations
     ]
     return f"Notice: {'; '.join(only) or 'both use the same operations'}."
@@ -175,5 +176,5 @@ def _without_docstrings(code: str) -> str:
     definitions = (ast.FunctionDef, ast.ClassDef)
     nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, definitions) and len(node.body) > 1]
     docstrings = [node.body[0] for node in nodes if ast.get_docstring(node)]
-    left_out = {number for one in docstrings for number in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    left_out = {number for node in docstrings for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     return "\n".join(line for number, line in enumerate(code.splitlines(), 1) if number not in left_out)

@@ -36,22 +36,22 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     cells = _history(obj, namespace)
     if not cells:
         return None
-    lessons_own = _lesson_cells(kernel_course(), name)
-    given = {each.text for cell in lessons_own for each in _statements(cell)}
-    statements = [each for cell in cells if normalize(cell) not in lessons_own for each in _statements(cell)]
-    called = own_name(obj) or ""
-    if called.isidentifier() and called != name and not any(name in each.effects.gives for each in statements):
-        statements += _statements(f"{name} = {called}")
-    dependencies = Dependencies(each.effects for each in statements)
+    lesson_cells = _lesson_cells(kernel_course(), name)
+    lesson_texts = {statement.text for cell in lesson_cells for statement in _statements(cell)}
+    statements = [statement for cell in cells if normalize(cell) not in lesson_cells for statement in _statements(cell)]
+    other = own_name(obj) or ""
+    if other.isidentifier() and other != name and not any(name in part.effects.gives for part in statements):
+        statements += _statements(f"{name} = {other}")
+    dependencies = Dependencies(statement.effects for statement in statements)
     # Positions of what is refused wherever it stands, and is no statement of the lesson's.
-    own = [at for at, each in enumerate(statements) if each.text not in given]
-    needed = {own[at] for at in tampering_of(tuple(statements[at].text for at in own)).offences}
+    own = [place for place, statement in enumerate(statements) if statement.text not in lesson_texts]
+    places = {own[i] for i in tampering_of(tuple(statements[place].text for place in own)).offences}
     # Anything may come from a star.
-    needed |= {at for at, each in enumerate(statements) if "*" in each.effects.imports}
-    needed |= {binding.position for binding in dependencies.walk(name)}
+    places |= {place for place, statement in enumerate(statements) if "*" in statement.effects.imports}
+    places |= {binding.position for binding in dependencies.walk(name)}
     # Below empty lines, a statement's lines have the numbers that they have in the cell.
     return Sources(
-        tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)),
+        tuple("\n" * statements[place].lines_above + statements[place].text for place in sorted(places)),
         kernel_course().given_names,
     )
 
@@ -77,12 +77,12 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
     A cell whose text is known to linecache alone (another front end ran it) comes last.
     """
-    kept = getattr(ipython(), "history_manager", None) if "In" in namespace else None  # other names are no notebook's
-    ran = list(zip(kept.input_hist_raw, kept.input_hist_parsed)) if kept is not None else []
-    history = [_as_graded(*texts) for texts in ran]
+    manager = getattr(ipython(), "history_manager", None) if "In" in namespace else None  # else no notebook's names
+    inputs = list(zip(manager.input_hist_raw, manager.input_hist_parsed)) if manager is not None else []
+    history = [_as_graded(*texts) for texts in inputs]
     for filename in code_files(obj):
         text = "".join(linecache.getlines(filename, dict(namespace)))
-        if text and text.strip() not in (parsed.strip() for _, parsed in ran):
+        if text and text.strip() not in (parsed.strip() for _, parsed in inputs):
             history.append(text)
     return history
 

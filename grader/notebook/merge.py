@@ -13,21 +13,21 @@ from grader.util.digest import digest
 Cell = dict[str, Any]
 
 
-def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...], tuple[str, ...]]:
-    """The cells of `ours` with the work in `theirs`; the exercises that have some; how the cells begin that were changed.
+def merge(notebook: Sequence[Cell], lesson: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...], tuple[str, ...]]:
+    """The cells of `lesson` with the work in `notebook`; the exercises that have some; how the cells begin that were changed.
 
     An exercise's cells stand where its stub stood. A cell that the learner added follows the cell of the
     course that it followed before. A cell of the course that the learner changed is the course's again, and what they
     wrote follows it as a cell of theirs, which grading does not run.
     """
-    stubs = stubs_of(ours)
-    by_id = {cell["id"]: cell for cell in ours}
+    stubs = stubs_of(lesson)
+    by_id = {cell["id"]: cell for cell in lesson}
     answers: defaultdict[str, list[Cell]] = defaultdict(list)
-    added: defaultdict[str | None, list[Cell]] = defaultdict(list)
-    last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
-    outputs: dict[str, dict[str, Any]] = {}  # what a cell of `ours` has shown when it ran
-    changed: list[str] = []
-    for cell in theirs:
+    additions: defaultdict[str | None, list[Cell]] = defaultdict(list)
+    last: str | None = None  # the id, in `lesson`, of the cell that we passed
+    outputs: dict[str, dict[str, Any]] = {}  # what a cell of `lesson` has shown when it ran
+    beginnings: list[str] = []
+    for cell in notebook:
         is_own = _role(cell) in ("", "exercise")
         exercise = exercise_of(cell, stubs)
         if exercise:
@@ -35,32 +35,32 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
             if not _untouched(cell, stubs[exercise]):
                 answers[exercise].append(cell)
         elif _about(cell, "yours"):
-            added[last].append(cell)
-        elif (same := _counterpart(cell, ours, by_id)) is not None or not is_own:
+            additions[last].append(cell)
+        elif (same := _counterpart(cell, lesson, by_id)) is not None or not is_own:
             if same is not None:
                 last = same["id"]
                 ran = cell["cell_type"] == same["cell_type"] == "code" and text_of(cell) == text_of(same)
                 outputs[same["id"]] = {key: cell[key] for key in ("outputs", "execution_count")} if ran else {}
             if _is_changed(cell, same):
-                mine = _as_own(cell, same)
-                added[last].append(mine)
-                changed.append(_beginning(mine))
+                copy = _as_own(cell, same)
+                additions[last].append(copy)
+                beginnings.append(_beginning(copy))
         elif digest(text_of(cell)) != _about(cell, "stub"):
-            added[last].append(cell)
-    merged = [*added[None]]
-    for cell in ours:
+            additions[last].append(cell)
+    merged = [*additions[None]]
+    for cell in lesson:
         work = answers[_about(cell, "exercise")] if _role(cell) == "exercise" else []
-        laid = [{**each, "id": cell["id"], "metadata": {**each["metadata"], **cell["metadata"]}} for each in work]
-        merged += laid or [{**cell, **outputs.get(cell["id"], {})}]
-        merged += added[cell["id"]]
-    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(changed)
+        work = [{**answer, "id": cell["id"], "metadata": {**answer["metadata"], **cell["metadata"]}} for answer in work]
+        merged += work or [{**cell, **outputs.get(cell["id"], {})}]
+        merged += additions[cell["id"]]
+    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if answers[name]), tuple(beginnings)
 
 
 def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
     """The exercise that a learner's cell answers: by its metadata, else by its id, else by the name that it defines."""
-    role, named = _role(cell), _about(cell, "exercise")
-    if role == "exercise" and named in stubs:
-        return named
+    role, exercise = _role(cell), _about(cell, "exercise")
+    if role == "exercise" and exercise in stubs:
+        return exercise
     same = next((name for name, stub in stubs.items() if stub["id"] == cell.get("id")), None)
     if same:
         return same
@@ -75,13 +75,13 @@ def _untouched(cell: Cell, stub: Cell) -> bool:
     return text == text_of(stub) or digest(text) == _about(cell, "stub")
 
 
-def _counterpart(cell: Cell, ours: Sequence[Cell], by_id: Mapping[str, Cell]) -> Cell | None:
+def _counterpart(cell: Cell, lesson: Sequence[Cell], by_id: Mapping[str, Cell]) -> Cell | None:
     """The cell of the course that a learner's cell is, or was before they changed it."""
     same = by_id.get(cell.get("id", ""))
     if same is not None and (_role(cell) or text_of(same) == text_of(cell)):
         return same
     content = cell["cell_type"], text_of(cell)
-    return next((each for each in ours if (each["cell_type"], text_of(each)) == content), None)
+    return next((other for other in lesson if (other["cell_type"], text_of(other)) == content), None)
 
 
 def _is_changed(cell: Cell, same: Cell | None) -> bool:
@@ -115,16 +115,16 @@ def _beginning(cell: Cell) -> str:
 
 def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[Cell]:
     """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
-    taken: set[str] = set()
+    ids: set[str] = set()
     unique = []
     for cell in cells:
         id = cell.get("id") or "added"
         stem, number = id[:58], 1
         # The course's ids are for its own cells.
-        while id in taken or _role(cell) == "" and id in by_id:
+        while id in ids or _role(cell) == "" and id in by_id:
             number += 1
             id = f"{stem}-{number}"
-        taken.add(id)
+        ids.add(id)
         unique.append({**cell, "id": id})
     return unique
 

@@ -35,14 +35,14 @@ def sentence(error: NameError, trace: TracebackType, namespace: Mapping[str, Any
     definition = history.stale.get(name)
     if definition is not None and definition.failure is not None:
         failure, message = definition.failure, describe_failure(definition.failure)
-        at = f" in its line {failure.line_number}, `{failure.line}`" if failure.line else ""
-        return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
+        place = f" in its line {failure.line_number}, `{failure.line}`" if failure.line else ""
+        return f"`{name}` is not defined: the last run of its cell failed{place} ({message}). Fix that cell and run it."
     if name in kernel_course().exercise_names():
         others = definition.defines if definition is not None else history.defined_by(f"exercise-{name}") - {name}
         if others:
-            listed = " and ".join(f"`{each}`" for each in sorted(others))
+            names = " and ".join(f"`{other}`" for other in sorted(others))
             must = f"The exercise is called {name}; its function must have that name."
-            return f"`{name}` is not defined: its cell now defines {listed}. {must}"
+            return f"`{name}` is not defined: its cell now defines {names}. {must}"
         restart = "After a restart the kernel knows nothing"
         return f"`{name}` is not defined in this kernel: run the cell that defines it. {restart}; {ABOVE}."
     if call == "explain" and _ID.fullmatch(name):
@@ -63,7 +63,8 @@ def _call(error: NameError, trace: TracebackType, namespace: Mapping[str, Any]) 
     tree = parse("".join(linecache.getlines(frame.f_code.co_filename)))
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
-            names = [node.func, *node.args, *(keyword.value for keyword in node.keywords)]
-            if root(node.func) in OFFERED and any(isinstance(one, ast.Name) and one.id == error.name for one in names):
+            parts = [node.func, *node.args, *(keyword.value for keyword in node.keywords)]
+            names = [part.id for part in parts if isinstance(part, ast.Name)]
+            if root(node.func) in OFFERED and error.name in names:
                 return root(node.func)
     return None

@@ -77,9 +77,9 @@ def _next_line(lines: Sequence[Line], current: str | None) -> Line | None:
 
 def _passed(lines: Sequence[Line]) -> str:
     """'core 4 of 4, further 1 of 3'"""
-    parts = {"core": [one for one in lines if not one.further], "further": [one for one in lines if one.further]}
+    parts = {"core": [line for line in lines if not line.further], "further": [line for line in lines if line.further]}
     return ", ".join(
-        f"{name} {sum(one.status == 'passed' for one in part)} of {len(part)}" for name, part in parts.items() if part
+        f"{name} {sum(line.status == 'passed' for line in part)} of {len(part)}" for name, part in parts.items() if part
     )
 
 

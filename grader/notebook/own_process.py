@@ -50,6 +50,6 @@ def _plan(name: str, statements: tuple[str, ...]) -> Plan:
         names = defined_names(text)
         if name in names:
             owners[name] = len(cells)
-        what = f", which defines {', '.join(sorted(names))}" if names else ""
-        cells.append(RunCell(f"statement {number}{what}", text, True))
+        suffix = f", which defines {', '.join(sorted(names))}" if names else ""
+        cells.append(RunCell(f"statement {number}{suffix}", text, True))
     return Plan(lesson, (name,), tuple(cells), owners)

@@ -40,8 +40,8 @@ def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
 
 def _key(number: str) -> str:
     """By what the record knows a prediction: '01_three_tokens.2', since lessons of another course have the same numbers."""
-    lesson, at = number.split(".")
-    return f"{next((name for name in kernel_course().lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
+    lesson, position = number.split(".")
+    return f"{next((name for name in kernel_course().lessons() if name.startswith(f'{lesson}_')), lesson)}.{position}"
 
 
 def _keep(key: str, letter: str, record: Record) -> None:
@@ -55,9 +55,9 @@ def _keep(key: str, letter: str, record: Record) -> None:
 
 def _prediction(key: str) -> percent.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
-    (name, at), course = key.split("."), kernel_course()
+    (name, position), course = key.split("."), kernel_course()
     try:
-        return percent.predictions(course.cells(name), course.quoted_values(name))[int(at) - 1]
+        return percent.predictions(course.cells(name), course.quoted_values(name))[int(position) - 1]
     except (OSError, LookupError, percent.MissingValue):
         return None
 

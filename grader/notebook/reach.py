@@ -29,12 +29,12 @@ def functions_of(obj: Any) -> list[FunctionType]:
     members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
     wrappers = (staticmethod, classmethod, MethodType)
     functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
-    return [one for one in functions if type(one) is FunctionType]
+    return [function for function in functions if type(function) is FunctionType]
 
 
 def code_files(obj: Any) -> list[str]:
     """The files, or cells, that hold the code of a function or of a class's methods; no library's, such as that of a decorator."""
-    files = dict.fromkeys(one.__code__.co_filename for one in functions_of(obj))
+    files = dict.fromkeys(function.__code__.co_filename for function in functions_of(obj))
     return [file for file in files if not file.startswith(_LIBRARIES)]
 
 
@@ -88,23 +88,23 @@ def own_file(module_name: str) -> str:
     places: list[Any] = [f"{module_name}.py", os.path.join(module_name, "__init__.py")]
     if module is not None:
         places = [getattr(module, "__file__", None)]
-    file = next((each for each in places if isinstance(each, str) and os.path.isfile(each)), "")
+    file = next((path for path in places if isinstance(path, str) and os.path.isfile(path)), "")
     place = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir)) if file else os.pardir
     return "" if place.startswith(os.pardir) else place.removesuffix(f"{os.sep}__init__.py")
 
 
-def names_taken(text: str) -> dict[str, str]:
+def names_in_files(text: str) -> dict[str, str]:
     """The names that a `%run` or a `from … import *` takes from a file of the learner's, without what that imports, and that file."""
-    taken: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for file in (script_name(text), *map(own_file, _STAR_IMPORT.findall(text))):
         try:
             with open(file, encoding="utf-8") as code:
                 tree = parse(code.read(MAX_CODE))
         except (OSError, ValueError):
             continue
-        statements = [one for one in tree.body if not isinstance(one, IMPORTS)] if tree is not None else []
-        taken |= {name: file for one in statements for name in names_of(one).binds}
-    return taken
+        statements = [node for node in tree.body if not isinstance(node, IMPORTS)] if tree is not None else []
+        origins |= {name: file for node in statements for name in names_of(node).binds}
+    return origins
 
 
 def imported_files(*objects: Any) -> list[str]:
@@ -126,12 +126,12 @@ class _NoOwnFiles:
 @contextlib.contextmanager
 def hide_own_files() -> Iterator[None]:
     """For so long, no import finds a module of the notebook's folder."""
-    hidden = {name: module for name, module in list(sys.modules.items()) if "." not in name and own_file(name)}
+    own_modules = {name: module for name, module in list(sys.modules.items()) if "." not in name and own_file(name)}
     try:
-        for name in hidden:
+        for name in own_modules:
             del sys.modules[name]
         sys.meta_path.insert(0, _NoOwnFiles)  # type: ignore[arg-type]
         yield
     finally:
         sys.meta_path.remove(_NoOwnFiles)  # type: ignore[arg-type]
-        sys.modules.update(hidden)
+        sys.modules.update(own_modules)

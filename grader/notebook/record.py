@@ -42,27 +42,28 @@ class ExerciseRecord:
     attempts: int = 0
 
 
-def default_path(here: Path | None = None) -> Path:
+def default_path(folder: Path | None = None) -> Path:
     """Where the record lies: beside the learner's notebooks, so that it moves with them.
 
-    here: the folder, by default the current one, which for a notebook is its own. The environment variable
+    folder: by default the current one, which for a notebook is its own. The environment variable
     ATTENTION_COURSE_PROGRESS names a file instead. Where a parent with notebooks already has a record, or the folder holds a folder
     `notebooks` of the course, that one is used, so that one learner has one record; in Colab it is the Drive's, once that is mounted.
     """
-    named = os.environ.get(PROGRESS_ENV)
-    if named:
-        return Path(named).expanduser()
+    location = os.environ.get(PROGRESS_ENV)
+    if location:
+        return Path(location).expanduser()
     with contextlib.suppress(FileNotFoundError):  # the notebook's folder was removed: then nothing can be written there
-        here = here or Path.cwd()
-    here = here or Path()
-    if not has_lessons(here):
-        if has_lessons(here / "notebooks"):
-            here = here / "notebooks"
+        folder = folder or Path.cwd()
+    folder = folder or Path()
+    if not has_lessons(folder):
+        if has_lessons(folder / "notebooks"):
+            folder = folder / "notebooks"
         elif COLAB_FOLDER.is_dir():
-            here = COLAB_FOLDER
+            folder = COLAB_FOLDER
         else:
-            here = next((folder for folder in here.parents if (folder / FOLDER).is_dir() and has_lessons(folder)), here)
-    return here / FOLDER / "progress.json"
+            parents = (parent for parent in folder.parents if (parent / FOLDER).is_dir() and has_lessons(parent))
+            folder = next(parents, folder)
+    return folder / FOLDER / "progress.json"
 
 
 def has_lessons(folder: Path) -> bool:
@@ -173,8 +174,8 @@ class Record:
             os.replace(self.path, backup)
         except OSError:
             return self._keep_in_memory(empty, f"The record of progress {self.path} cannot be read")
-        kept = f"It is kept as {backup.name}, and a new one is started."
-        self._notes.append(f"The record of progress could not be read. {kept}")
+        successor = f"It is kept as {backup.name}, and a new one is started."
+        self._notes.append(f"The record of progress could not be read. {successor}")
         return empty
 
     def _keep_in_memory(self, data: dict[str, Any], why: str) -> dict[str, Any]:

@@ -34,14 +34,14 @@ def replay(target: Target, verdict: Any, names: dict[str, Any], at_once: bool = 
     if not call.is_all_of_the_check(target.obj):
         more = f"This check does more than call `{target.name}` with these inputs, so no single call can show it."
         return sentence(f"{words}\n\n{more}", title)
-    shell, these, outcome, code = ipython(), "These lines run", "", "\n".join(call.lines())
+    shell, subject, outcome, code = ipython(), "These lines run", "", "\n".join(call.lines())
     if at_once:
-        these, outcome = "These lines, which work in any cell, run", f"\n\n{_outcome(code, names)}"
+        subject, outcome = "These lines, which work in any cell, run", f"\n\n{_outcome(code, names)}"
     elif shell is not None:
         shell.set_next_input(code, replace=False)
-        these = "The cell below runs"
+        subject = "The cell below runs"
     lines = f"`{target.name}` on them, without the grader.\n\n```python\n{code}\n```"
-    return sentence(f"{words}\n\n{these} {lines}{outcome}", title)
+    return sentence(f"{words}\n\n{subject} {lines}{outcome}", title)
 
 
 def refusal(target: Target, verdict: Any) -> str:
@@ -78,8 +78,8 @@ class _FailedCall:
     def __init__(self, target: Target, verdict: Any, names: dict[str, Any]) -> None:
         self._exercise, self._names = kernel_course().exercise(target.name), names
         baseline, exercise = baseline_of(self._exercise, SEED), self._exercise
-        at = next(i for i, case in enumerate(baseline.cases) if case.key == verdict.case)
-        self.case = case = baseline.cases[at]
+        index = next(i for i, case in enumerate(baseline.cases) if case.key == verdict.case)
+        self.case = case = baseline.cases[index]
         self._is_module = "init" in case.options and exercise.kind == "class"
         self._is_direct = case.probe == "call" and exercise.kind == "function"
         self._variables: list[str] = []
@@ -88,7 +88,7 @@ class _FailedCall:
         self._kwargs = {name: self._set(name, value) for name, value in case.kwargs.items()}
         roles = [table.role for table in verdict.tables]
         if "expected" in roles:  # it was told already
-            self._compare_with(baseline.expected[at].parts, "difference" in roles)
+            self._compare_with(baseline.expected[index].parts, "difference" in roles)
 
     def is_all_of_the_check(self, obj: Any) -> bool:
         """Whether a plain call is what the check does: of another probe, where the inputs are the object's own parameters."""
@@ -113,10 +113,10 @@ class _FailedCall:
 
     def lines(self) -> list[str]:
         """The cell: the learner's code on these inputs."""
-        args, named = self._args, self._kwargs
+        args, kwargs = self._args, self._kwargs
         if "by_name" in self.case.options and (self._is_module or self._is_direct):
-            args, named = [], dict(zip(self.case.options["by_name"], self._args, strict=True))
-        call = ", ".join([*args, *(f"{name}={value}" for name, value in named.items())])
+            args, kwargs = [], dict(zip(self.case.options["by_name"], self._args, strict=True))
+        call = ", ".join([*args, *(f"{name}={value}" for name, value in kwargs.items())])
         if self._is_module:
             return [*self._module(), f"got = module({call})", self._last]
         return [f"got = {self._exercise.name}({call})", self._last]
@@ -126,8 +126,8 @@ class _FailedCall:
 
     def _module(self) -> list[str]:
         options = self.case.options
-        named = [f"{name}={value!r}" for name, value in options.get("init_kwargs", {}).items()]
-        lines = [f"module = {self._exercise.name}({', '.join([*map(repr, options['init']), *named])})"]
+        kwargs = [f"{name}={value!r}" for name, value in options.get("init_kwargs", {}).items()]
+        lines = [f"module = {self._exercise.name}({', '.join([*map(repr, options['init']), *kwargs])})"]
         if options.get("state"):
             weights = self._set("weights", {key: _tensor(value) for key, value in options["state"].items()})
             lines.append(f"module.load_state_dict({weights}, strict=False)  # the weights that the check uses")

@@ -23,28 +23,28 @@ from grader.util.digest import digest
 from grader.util.names import BACKUPS
 
 
-def how_to_confirm(what: str, place: Path, code: str | None) -> str:
+def how_to_confirm(name: str, place: Path, code: str | None) -> str:
     """What to do first where resetting would replace work and `code` is not the code for it; '' where it may go on.
 
-    what: a lesson or an exercise.
+    name: of a lesson or an exercise.
     """
-    lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
-    exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
-    if not workspace.has_work(lesson, exercises if what != lesson else None, place):
+    lesson = name if name in kernel_course().lessons() else kernel_course().lesson_of(name)
+    exercises = kernel_course().exercises[lesson] if name == lesson else (name,)
+    if not workspace.has_work(lesson, exercises if name != lesson else None, place):
         return ""
     record = Record(default_path(place.resolve()))
-    entries = [record.entry(name) for name in exercises]
+    entries = [record.entry(exercise) for exercise in exercises]
     copies = sorted(copy.name for copy in (place / BACKUPS).glob("*") if copy.name.startswith((lesson, *exercises)))
-    expected = digest(repr((what, [(each.passed, each.attempts) for each in entries], copies)))[:6]
+    expected = digest(repr((name, [(entry.passed, entry.attempts) for entry in entries], copies)))[:6]
     if code == expected:
         return ""
-    passed = [name for name, entry in zip(exercises, entries) if entry.passed]
-    lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
+    passed = [exercise for exercise, entry in zip(exercises, entries) if entry.passed]
+    warning = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
-    yours = "your work" if what == lesson else f"your cell of {what}"
+    yours = "your work" if name == lesson else f"your cell of {name}"
     return (
         f"{outdated}Nothing was changed yet: this replaces {yours} in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
-        f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then the same command with `--confirm {expected}` does it, "
+        f"copy in {BACKUPS}/.{warning} Save the notebook in the browser first; then the same command with `--confirm {expected}` does it, "
         "once."
     )
 
@@ -94,13 +94,13 @@ def reset_cell(name: str, names: dict[str, Any]) -> Display:
     code = own_code(Target(name, names.get(name, MISSING), names))
     copy = workspace.keep_copy(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)
-    kept = f" Your code is kept in {copy}." if copy else ""
+    note = f" Your code is kept in {copy}." if copy else ""
     stub = workspace.stub(name)
-    done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"
-    by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{stub}\n```"
+    report = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{note}"
+    by_hand = f"Replace your cell by the original, and run it once you have written it.{note}\n\n```python\n{stub}\n```"
     html = render(
         "restored.html",
-        done=sentence(done).html,
+        done=sentence(report).html,
         by_hand=sentence(by_hand, name).html,
         stub=stub,
         defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from grader.notebook.display import Display, sentence, shown
+from grader.notebook.display import Display, learner_call, sentence
 from grader.notebook.event_sender import RoomError, Sender, now, post
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.reports import text
@@ -48,17 +48,17 @@ class Membership:
 
 @dataclass
 class _RoomState:
-    """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
+    """What this process keeps of its room. announcements: what was said once. unsaved: memberships whose file can't be written."""
 
     sender: Sender = field(default_factory=lambda: Sender("", ""))  # of no room, until something is sent
-    shown: set[str] = field(default_factory=set)
+    announcements: set[str] = field(default_factory=set)
     unsaved: dict[Path, Membership] = field(default_factory=dict)
 
 
 _state = _RoomState()
 
 
-@shown
+@learner_call
 def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """Joins a room: from now on each check tells it the name, the exercise, its status, the mistake's id and the time.
 
@@ -77,8 +77,8 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     try:
         answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
     except RoomError as error:
-        refused = error.status in (400, 403, 413, 429, 503) and error.sentence
-        return sentence(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
+        refusal = error.sentence if error.status in (400, 403, 413, 429, 503) else ""
+        return sentence(f"The room did not let you in: {text.one_line(refusal)}" if refusal else foreign)
     except OSError as error:
         why = text.one_line(error.strerror or type(error).__name__, 80)
         return sentence(
@@ -87,36 +87,36 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
         )
     if not isinstance(answer.get("token"), str):
         return sentence(foreign)
-    joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
-    note = _save(joined)
+    membership = Membership(where, label, answer["token"], time.time() + DURATION_S)
+    note = _save(membership)
     return sentence(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
-        f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
+        f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(membership.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
     )
 
 
-@shown
+@learner_call
 def leave() -> Display:
     """Leaves the room: nothing more is sent."""
-    mine = active()
-    if mine is None:
+    membership = active()
+    if membership is None:
         return sentence("You are not in a room; nothing is sent.")
-    heard = _put(mine, Event(now(), note="left")) and _state.sender.drain(LEAVE_S)
-    note = _save(replace(mine, until=0.0))
+    heard = _put(membership, Event(now(), note="left")) and _state.sender.drain(LEAVE_S)
+    note = _save(replace(membership, until=0.0))
     _state.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
     return sentence("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
-@shown
+@learner_call
 def stuck(*words: object) -> Display:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
     return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
-@shown
+@learner_call
 def fine(*words: object) -> Display:
     """The green note on the laptop: all is well. words: as of stuck()."""
     return _send_note("fine", "The room's page shows that you are fine.", words)
@@ -125,17 +125,17 @@ def fine(*words: object) -> Display:
 def send(verdict: Any) -> tuple[str, ...]:
     """Sends a verdict to the room where the learner is in one. Returns: sentences that belong beside the verdict, each once."""
     try:
-        mine = current()
-        if mine is None:
+        membership = current()
+        if membership is None:
             return ()
-        if not mine.active:
+        if not membership.active:
             over = "Your time in the room is over; nothing more is sent."
-            return _once(f"ended {mine.token}", over) if mine.until else ()
-        problems = _problems(mine)
+            return _once(f"ended {membership.token}", over) if membership.until else ()
+        problems = _problems(membership)
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
-        if of_this_code and not _state.sender.refused:
-            _put(mine, message.event_of(verdict, now()))
-        return problems or _once(f"on {mine.token}", *status())
+        if of_this_code and not _state.sender.refusal:
+            _put(membership, message.event_of(verdict, now()))
+        return problems or _once(f"on {membership.token}", *status())
     except Exception:  # a room must never stand between a learner and their check
         return ()
 
@@ -143,17 +143,18 @@ def send(verdict: Any) -> tuple[str, ...]:
 def send_prediction(prediction: str, option: str) -> None:
     """Sends what was chosen of a prediction, such as '01_three_tokens.2', to the room where the learner is in one."""
     with suppress(Exception):  # as in send
-        mine = active()
-        if mine is not None and not _state.sender.refused:
-            _put(mine, Event(now(), prediction=prediction, option=option))
+        membership = active()
+        if membership is not None and not _state.sender.refusal:
+            _put(membership, Event(now(), prediction=prediction, option=option))
 
 
 def status(file: Path | None = None) -> tuple[str, ...]:
     """The sentence that says that the learner is in a room; none where they are in none. file: as in current()."""
-    mine = active(file)
-    if mine is None:
+    membership = active(file)
+    if membership is None:
         return ()
-    return (f"You are in the room at {mine.address} as {mine.name}: each check sends {SENT}. leave() ends it.",)
+    place = f"{membership.address} as {membership.name}"
+    return (f"You are in the room at {place}: each check sends {SENT}. leave() ends it.",)
 
 
 def current(file: Path | None = None) -> Membership | None:
@@ -162,43 +163,43 @@ def current(file: Path | None = None) -> Membership | None:
     if file in _state.unsaved:
         return _state.unsaved[file]
     try:
-        mine: Membership = decoded(Membership, json_object(file.read_bytes()) or {})
+        membership: Membership = decoded(Membership, json_object(file.read_bytes()) or {})
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return mine if mine.address.startswith(("http://", "https://")) else None
+    return membership if membership.address.startswith(("http://", "https://")) else None
 
 
 def active(file: Path | None = None) -> Membership | None:
     """The learner's membership where they are in a room now. file: as in current()."""
-    mine = current(file)
-    return mine if mine is not None and mine.active else None
+    membership = current(file)
+    return membership if membership is not None and membership.active else None
 
 
 def membership_file() -> Path:
     return default_path().with_name(ROOM_FILE)
 
 
-def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
-    mine = active()
-    if mine is None:
+def _send_note(note: str, confirmation: str, words: tuple[object, ...]) -> Display:
+    membership = active()
+    if membership is None:
         return sentence(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
-    problems = _problems(mine)
-    if _state.sender.refused:
+    problems = _problems(membership)
+    if _state.sender.refusal:
         return sentence(" ".join(problems))
-    if not _put(mine, Event(now(), note=note)):
+    if not _put(membership, Event(now(), note=note)):
         return sentence("This Python cannot start threads, so nothing can be sent to the room.")
     unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
-    return sentence(done, more=(*unsent, *problems))
+    return sentence(confirmation, more=(*unsent, *problems))
 
 
-def _put(mine: Membership, event: Event) -> bool:
+def _put(membership: Membership, event: Event) -> bool:
     """Queues an event. Returns: whether it can be sent at all."""
     sender = _state.sender
-    if sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
+    if sender.closed or (sender.address, sender.token) != (membership.address, membership.token):
         sender.close()
         file = membership_file()
-        is_member = lambda: getattr(active(file), "token", "") == mine.token  # they may have left in another notebook
-        sender = _state.sender = Sender(mine.address, mine.token, is_member)
+        is_member = lambda: getattr(active(file), "token", "") == membership.token  # until they leave elsewhere
+        sender = _state.sender = Sender(membership.address, membership.token, is_member)
     try:
         sender.put(event)
     except RuntimeError:
@@ -206,43 +207,41 @@ def _put(mine: Membership, event: Event) -> bool:
     return True
 
 
-def _problems(mine: Membership) -> tuple[str, ...]:
+def _problems(membership: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
     sender = _state.sender
-    if sender.refused:
-        _save(replace(mine, until=0.0))
-        why = text.one_line(sender.refused)
-        return _once(
-            f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again."
-        )
+    if sender.refusal:
+        _save(replace(membership, until=0.0))
+        why = text.one_line(sender.refusal)
+        over = f"The room accepts nothing more from this notebook: {why} join() joins it again."
+        return _once(f"refused {membership.token}", over)
     if sender.failing:
-        kept = "Your checks work as before, and their results are sent once it answers."
-        return _once("failing", f"The room does not answer at the moment. {kept}")
+        consequence = "Your checks work as before, and their results are sent once it answers."
+        return _once("failing", f"The room does not answer at the moment. {consequence}")
     return ()
 
 
 def _once(about: str, *sentences: str) -> tuple[str, ...]:
-    if about in _state.shown:
+    if about in _state.announcements:
         return ()
-    _state.shown.add(about)
+    _state.announcements.add(about)
     return sentences
 
 
-def _save(mine: Membership) -> tuple[str, ...]:
+def _save(membership: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership_file()
-    if mine.active:
-        _state.shown.add(f"on {mine.token}")  # what join says at length need not be said again
-        if _state.sender.refused:
+    if membership.active:
+        _state.announcements.add(f"on {membership.token}")  # what join says at length need not be said again
+        if _state.sender.refusal:
             _state.sender = Sender("", "")
     try:
         make_folder(file.parent)
-        write_atomically(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own
+        write_atomically(file, json.dumps(asdict(membership)), private=True)  # the token is the learner's own
     except OSError as error:
-        _state.unsaved[file] = mine
-        return (
-            f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",
-        )
+        _state.unsaved[file] = membership
+        limit = "it applies to this notebook only, until its kernel ends."
+        return (f"This can't be saved in {file} ({error.strerror}); {limit}",)
     _state.unsaved.pop(file, None)
     return ()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import shlex
 import subprocess
 import sys
@@ -45,7 +44,7 @@ def _before(shell: Any, info: Any) -> None:
 
     # Ids of the cells that were deleted since the last run: JupyterLab and Notebook say so with each cell that they run.
     request = shell.get_parent() if hasattr(shell, "get_parent") else {}
-    deleted = [each for each in (request or {}).get("metadata", {}).get("deletedCells", ()) if isinstance(each, str)]
+    deleted = [id for id in (request or {}).get("metadata", {}).get("deletedCells", ()) if isinstance(id, str)]
     history.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, deleted)
 
 
@@ -66,8 +65,8 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
     from grader.notebook.verdicts import history
 
     try:  # a notebook of somebody else's, in the environment of the course, is none of ours
-        ours = shell.attention_course or any(Path(f"{name}.ipynb").is_file() for name in kernel_course().exercises)
-        advice = name_errors.sentence(error, trace, shell.user_ns, history) if ours else None
+        is_lesson = shell.attention_course or any(Path(f"{name}.ipynb").is_file() for name in kernel_course().exercises)
+        advice = name_errors.sentence(error, trace, shell.user_ns, history) if is_lesson else None
     except Exception:  # nothing of ours stands between a learner and their traceback
         advice = None
     if advice is None:
@@ -81,11 +80,9 @@ def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
-    from grader.course.course import COURSE_ENV
-    from grader.notebook.kernel_course import kernel_course
+    from grader.notebook.kernel_course import kernel_course, name_in_environment
 
-    if not kernel_course().installed:
-        os.environ[COURSE_ENV] = str(kernel_course().root)  # the command means the course of this notebook
+    name_in_environment()
     try:
         words = shlex.split(line)
     except ValueError as error:

@@ -154,8 +154,8 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> 
 
 def nearest(name: str) -> list[str]:
     """At most three exercises of similar names."""
-    lower = {each.lower(): each for each in kernel_course().exercise_names()}
-    return [lower[one] for one in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
+    lower = {exercise.lower(): exercise for exercise in kernel_course().exercise_names()}
+    return [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
 
 
 def _nearest(name: str) -> str:

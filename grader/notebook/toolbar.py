@@ -47,8 +47,8 @@ def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], r
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
     if "hint(" in verdict.next_step and not verdict.passed:  # it offers calls, and the bar does so
         above, words = replace(verdict, next_step=""), verdict.next_step
-    shown = Display(plain, html.render_verdict(above, notes), verdict)
-    return DisplayWithButtons(shown, target, record, words, text.render_verdict(above, notes))
+    display = Display(plain, html.render_verdict(above, notes), verdict)
+    return DisplayWithButtons(display, target, record, words, text.render_verdict(above, notes))
 
 
 def reset_question(target: Target, record: Record) -> Display:
@@ -79,8 +79,8 @@ class DisplayWithButtons(Display):
     words: what stands for the buttons without widgets. above: the text without what the buttons, or the words, say.
     """
 
-    def __init__(self, shown: Display, target: Target, record: Record, words: str, above: str) -> None:
-        super().__init__(shown.text, f"<style>\n{style('toolbar.css')}</style>{shown.html}", shown.verdict)
+    def __init__(self, display: Display, target: Target, record: Record, words: str, above: str) -> None:
+        super().__init__(display.text, f"<style>\n{style('toolbar.css')}</style>{display.html}", display.verdict)
         self._target, self._record, self._words, self._above = target, record, words, above
         self._hint = hints.next_level(target.name, record)
 
@@ -95,7 +95,7 @@ class DisplayWithButtons(Display):
             purpose = f"Runs your {name} on the input for which the check failed"
             yield "Replay", purpose, lambda: replaying.replay(target, verdict, ipython().user_ns, at_once=True)
         if verdict.mistakes:
-            ids = "+".join(dict.fromkeys(id for one in verdict.mistakes for id in one.split("+")))
+            ids = "+".join(dict.fromkeys(id for mistake in verdict.mistakes for id in mistake.split("+")))
             yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(hints.explain, ids)
         solution = partial(hints.solution, target, record)
         yield "Solution", f"Shows the course's solution of {name}, or what opens it", solution
@@ -114,7 +114,7 @@ class DisplayWithButtons(Display):
     def _ask_to_reset(self) -> Display:
         from ipywidgets import HBox
 
-        self._further.children = [HBox([self._button(*each) for each in self._answers()]).add_class("attn-bar")]
+        self._further.children = [HBox([self._button(*action) for action in self._answers()]).add_class("attn-bar")]
         return resetting.question(self._target.name, self._record)
 
     def _answers(self) -> list[Action]:
@@ -143,7 +143,7 @@ class DisplayWithButtons(Display):
         if place in _bars:
             _bars[place]._empty()
         _bars[place] = self
-        buttons = [self._button(*each) for each in self._actions()]
+        buttons = [self._button(*action) for action in self._actions()]
         self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
         self._row = HBox([*buttons, self._progress]).add_class("attn-bar")
         self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
@@ -151,8 +151,8 @@ class DisplayWithButtons(Display):
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
-        mine, self._box.children, self._further.children = self._box.children, [], []
-        for widget in (*self._row.children, *mine):
+        widgets, self._box.children, self._further.children = self._box.children, [], []
+        for widget in (*self._row.children, *widgets):
             widget.close()
 
     def _button(self, label: str, purpose: str, action: Callable[[], Display]) -> Any:
@@ -176,6 +176,6 @@ class DisplayWithButtons(Display):
         """How this exercise and this lesson stand."""
         name, lesson = self._target.name, kernel_course().lesson_of(self._target.name)
         lines = overview.table(self._record, (lesson,))
-        mine = next(line for line in lines if line.exercise == name)
+        current = next(line for line in lines if line.exercise == name)
         hints = self._record.entry(name).hints
-        return render("standing.html", mine=mine, now=bool(self), hints=hints, lines=lines, lesson=lesson)
+        return render("standing.html", mine=current, now=bool(self), hints=hints, lines=lines, lesson=lesson)

@@ -76,7 +76,7 @@ def _stale(target: Target) -> Verdict | None:
         return None
     definition, line = history.stale[name], None
     if definition.failure is None:
-        now = ", ".join(f"`{each}`" for each in sorted(definition.defines)) or "nothing"
+        now = ", ".join(f"`{other}`" for other in sorted(definition.defines)) or "nothing"
         headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
     else:
         failure, message = definition.failure, describe_failure(definition.failure)
@@ -139,9 +139,8 @@ def _judge(target: Target) -> Verdict:
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Candidate]:
     name, problem = target.name, None
     if target.obj is MISSING:
-        problem = Failure(
-            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
-        )
+        advice = f"{name} is not defined in this notebook yet: run the cell that defines it."
+        problem = Failure("missing", message=advice)
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
     elif exercise.process == "own":
@@ -149,9 +148,8 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
             from grader.notebook import own_process
 
             return own_process.candidate(name, target.sources)
-        problem = Failure(
-            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
-        )
+        advice = f"The text of {name} is not known here: write it into a cell, and run that."
+        problem = Failure("missing", message=advice)
     return contextlib.nullcontext(LiveObject(target.obj, problem, target.sources))
 
 
@@ -194,8 +192,8 @@ def _name_cause(verdict: Verdict, target: Target) -> Verdict:
     if absent:  # it came to an end without that
         return replace(verdict, details=(*verdict.details, *absent))
     others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
-    called = [Target(name, obj, target.namespace) for name, obj in names.items() if name in others]
-    failing = [each.name for each in called if (last(each) or _judge(each)).status in FAILING]
+    callees = [Target(name, obj, target.namespace) for name, obj in names.items() if name in others]
+    failing = [callee.name for callee in callees if (last(callee) or _judge(callee)).status in FAILING]
     if failing and _passes_with_references(target, failing):
         first = wording.blame_callee(target.name, failing[0], f"check({failing[0]})")
         return replace(verdict, headline=f"{first} {verdict.headline}")

@@ -31,24 +31,24 @@ FOLDER_ENV = "ATTENTION_COURSE_FOLDER"
 class Change:
     """What was done to a lesson's notebook.
 
-    kept: names of exercises whose cells are the learner's; beginnings: how the cells begin that hold what the learner wrote in the
+    exercises: those whose cells are the learner's; beginnings: how the cells begin that hold what the learner wrote in the
     course's own.
     """
 
     path: Path
     backup: Path | None
-    kept: tuple[str, ...] = ()
+    exercises: tuple[str, ...] = ()
     changed: bool = True
     beginnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if not self.changed:
             return f"{self.path.stem} is up to date; nothing was changed."
-        kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
+        work = f", with your work on {', '.join(self.exercises)}" if self.exercises else ""
         backup = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
         beginnings = ", ".join(self.beginnings)
         below = f" What you wrote in the course's cells stands below them, in cells of your own: {beginnings}."
-        return f"{self.path} is the lesson of this version{kept}{backup}.{below if self.beginnings else ''}"
+        return f"{self.path} is the lesson of this version{work}{backup}.{below if self.beginnings else ''}"
 
 
 def folder(path: Path | None) -> Path:
@@ -60,12 +60,12 @@ def folder(path: Path | None) -> Path:
         if not path.is_dir():
             raise InputError(f"{path} is not a folder; name the folder of your notebooks with --folder.")
         return path
-    session, here = session_folder(), Path("notebooks")
+    session, default = session_folder(), Path("notebooks")
     if session is not None:
         return session
-    if links.is_link(here):
-        raise InputError(f"{links.sentence(here)}; links are not followed: name the folder itself.")
-    return here if here.is_dir() else Path(".")
+    if links.is_link(default):
+        raise InputError(f"{links.sentence(default)}; links are not followed: name the folder itself.")
+    return default if default.is_dir() else Path(".")
 
 
 def session_folder() -> Path | None:
@@ -73,14 +73,14 @@ def session_folder() -> Path | None:
 
     In another folder of lessons, that one is meant.
     """
-    named = os.environ.get(FOLDER_ENV)
-    if not named or not os.path.isdir(named) or has_lessons(Path()) and not os.path.samefile(named, "."):
+    location = os.environ.get(FOLDER_ENV)
+    if not location or not os.path.isdir(location) or has_lessons(Path()) and not os.path.samefile(location, "."):
         return None
     try:
-        near = os.path.relpath(named)
+        near = os.path.relpath(location)
     except ValueError:  # another drive
-        return Path(named)
-    return Path(named if near.startswith("..") else near)
+        return Path(location)
+    return Path(location if near.startswith("..") else near)
 
 
 def reset(lesson: str, place: Path) -> Change:
@@ -101,18 +101,18 @@ def reset_exercise(name: str, place: Path) -> str:
     """
     lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), kernel_course().handout_notebook(lesson)
-    stubs = stubs_of(ours["cells"])
-    answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
+    work, original = _read(path), kernel_course().handout_notebook(lesson)
+    stubs = stubs_of(original["cells"])
+    answers = [number for number, cell in enumerate(work["cells"]) if exercise_of(cell, stubs) == name]
     if answers:
-        cells = [cell for at, cell in enumerate(theirs["cells"]) if at not in answers]
+        cells = [cell for number, cell in enumerate(work["cells"]) if number not in answers]
         cells.insert(answers[0], stubs[name])
     else:  # its cell was deleted: merging puts it where it belongs
-        cells = merge(theirs["cells"], ours["cells"])[0]
-    if cells == theirs["cells"]:
+        cells = merge(work["cells"], original["cells"])[0]
+    if cells == work["cells"]:
         return f"The cell of {name} in {path} is already the course's original; nothing was changed."
     backup = _back_up(path)
-    _write(path, place, encode({**theirs, "cells": cells}).encode())
+    _write(path, place, encode({**work, "cells": cells}).encode())
     return f"The cell of {name} in {path} is the course's original again; the earlier notebook is kept: {backup}."
 
 
@@ -120,13 +120,13 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
     """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
     path = place / f"{lesson}.ipynb"
     try:
-        theirs, ours = _read(path)["cells"], kernel_course().handout_notebook(lesson)["cells"]
+        work, original = _read(path)["cells"], kernel_course().handout_notebook(lesson)["cells"]
     except InputError:
         return os.path.lexists(path)  # what cannot be read may be anything
     if exercises is None:
-        return [text_of(cell) for cell in theirs] != [text_of(cell) for cell in ours]
-    stubs = stubs_of(ours)
-    return any(work_on(name, stubs[name], theirs) for name in exercises)
+        return [text_of(cell) for cell in work] != [text_of(cell) for cell in original]
+    stubs = stubs_of(original)
+    return any(work_on(name, stubs[name], work) for name in exercises)
 
 
 def stub(name: str) -> str:
@@ -184,15 +184,15 @@ def update(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     source = _present(lesson, place) or path
-    theirs, ours = _read(source), kernel_course().handout_notebook(lesson)
-    merged, kept, beginnings = merge(theirs["cells"], ours["cells"])
-    if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
+    work, original = _read(source), kernel_course().handout_notebook(lesson)
+    merged, exercises, beginnings = merge(work["cells"], original["cells"])
+    if source == path and merged == work["cells"] and work["metadata"].get("grader") == original["metadata"]["grader"]:
         return Change(path, None, changed=False)
     backup = _back_up(source)
-    _write(path, place, encode({**ours, "cells": merged}).encode())
+    _write(path, place, encode({**original, "cells": merged}).encode())
     if source != path:
         source.unlink()  # its copy is in backups/
-    return Change(path, backup, kept, beginnings=beginnings)
+    return Change(path, backup, exercises, beginnings=beginnings)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
+from grader.course.course import COURSE_ENV
 from grader.notebook import workspace
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
 from grader.util import libraries
+from tests import small_lesson
 from tests.mixing_course import COURSE, with_notebooks
 
 LESSON = "01_mixing"
@@ -79,6 +82,19 @@ def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
     assert checkout.notebook_path(LESSON).read_bytes() == before
     monkeypatch.delenv("ATTENTION_COURSE_FOLDER")
     assert main(["grade"]) == 2 and "grade needs a PATH" in capsys.readouterr().err
+
+
+def test_in_another_course_s_notebooks_every_command_means_that_course(tmp_path, monkeypatch, capsys):
+    small_lesson.write(tmp_path)
+    monkeypatch.chdir(tmp_path / "notebooks")
+    kernel_course.cache_clear()
+    for command in ("reset 01", "update 01", "reset double", "progress", "explain TY1"):
+        assert main([*command.split(), "--course", str(COURSE.root)]) == 2
+        assert "and --course names another" in capsys.readouterr().err
+        monkeypatch.setenv(COURSE_ENV, str(COURSE.root))
+        assert main(command.split()) == 0, (command, capsys.readouterr().err)
+        assert "mixing" not in capsys.readouterr().out
+    assert workspace.lessons_in(Path()) == (small_lesson.NAME,)
 
 
 def test_reset_puts_back_one_exercise(folder, capsys):

@@ -121,7 +121,7 @@ def test_update_takes_the_course_s_cells_and_keeps_the_learner_s(place, monkeypa
     write(place, solved())
     newer(monkeypatch, ("import numpy as np", "import numpy as np\nPI = np.pi"), ("# # A small lesson", "# # Retold"))
     change = workspace.update(small.NAME, place)
-    assert change.kept == ("double",)
+    assert change.exercises == ("double",)
     now = texts(place)
     assert "import numpy as np\nPI = np.pi" in now and now[0].startswith("# Retold\n") and WORK in now
     assert "# A small lesson" not in "".join(now)
@@ -131,7 +131,7 @@ def test_update_takes_the_course_s_cells_and_keeps_the_learner_s(place, monkeypa
 def test_update_replaces_an_untouched_stub(place, monkeypatch):
     write(place, pristine(small.SOURCE))
     newer(monkeypatch, ("Twice x. x: (n,).", "Each number twice. x: (n,)."))
-    assert workspace.update(small.NAME, place).kept == ()
+    assert workspace.update(small.NAME, place).exercises == ()
     assert any("Each number twice" in text for text in texts(place))
     assert not any("Twice x." in text for text in texts(place))
 
@@ -287,7 +287,7 @@ def test_update_finds_work_where_another_editor_dropped_the_metadata(place, monk
     write(place, notebook)
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
     change = workspace.update(small.NAME, place)
-    assert change.kept == ("double",)
+    assert change.exercises == ("double",)
     now = texts(place)
     assert now.count(WORK) == 1 and now.count("check(double)") == 1
 
@@ -442,7 +442,7 @@ def test_update_keeps_work_whose_metadata_are_odd(place, monkeypatch, odd):
     cell(notebook, "exercise-double")["metadata"]["grader"]["exercise"] = odd
     write(place, notebook)
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
-    assert workspace.update(small.NAME, place).kept == ("double",)
+    assert workspace.update(small.NAME, place).exercises == ("double",)
     assert texts(place).count(WORK) == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from grader.course import references
 from grader.course.course import open_course
-from grader.course.patches import PatchError, applied, edits, hunk_lines, joined, normal, patch
+from grader.course.patches import PatchError, apply_edits, edits, hunk_lines, join_edits, normal_form, patch
 from grader.course.spec import Mistake
 
 SOURCE = '''
@@ -17,22 +17,22 @@ def f(x, y):
              + y)  # a comment
     return total * 2
 '''
-TEXTS = {"f": normal(SOURCE)}
+TEXTS = {"f": normal_form(SOURCE)}
 
 
 def made(one):
-    return applied(edits(one, TEXTS, "f"), TEXTS)["f"]
+    return apply_edits(edits(one, TEXTS, "f"), TEXTS)["f"]
 
 
 def test_the_normal_form_knows_no_docstring_comment_or_line_break():
     assert TEXTS["f"] == "def f(x, y):\n    total = x + y\n    return total * 2\n"
-    assert normal(SOURCE.replace("(x\n             + y)", "x + y")) == TEXTS["f"]
+    assert normal_form(SOURCE.replace("(x\n             + y)", "x + y")) == TEXTS["f"]
 
 
 def test_a_patch_replaces_each_old_text_by_the_new_one():
     assert made(patch("x + y", "x - y")) == "def f(x, y):\n    total = x - y\n    return total * 2\n"
     assert made(patch("x + y", "x - y", "* 2", "* 3")) == made(patch("x + y", "x - y") + patch("* 2", "* 3"))
-    assert applied(edits(patch(), TEXTS, "f"), TEXTS) == {}
+    assert apply_edits(edits(patch(), TEXTS, "f"), TEXTS) == {}
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,14 @@ def places(*texts):
 def test_what_both_sides_share_belongs_to_no_patch():
     (edit,) = places("total = x + y", "total = x - y")
     assert (TEXTS["f"][edit.start : edit.end], edit.new) == ("+", "-")
-    assert joined(places("total = x + y", "total = x - y"), places("total = x", "total = 3 * x")) is not None
+    assert join_edits(places("total = x + y", "total = x - y"), places("total = x", "total = 3 * x")) is not None
 
 
 def test_patches_that_overlap_or_touch_do_not_combine():
-    assert joined(places("x + y", "x - y"), places("* 2", "* 3")) == (*places("x + y", "x - y"), *places("* 2", "* 3"))
-    assert joined(places("x + y", "y"), places("+ y", "- y")) is None
-    assert joined(places("total * 2", "total * y"), places("* 2", "* 2 * 2")) is None
+    sum_edits, factor_edits = places("x + y", "x - y"), places("* 2", "* 3")
+    assert join_edits(sum_edits, factor_edits) == (*sum_edits, *factor_edits)
+    assert join_edits(places("x + y", "y"), places("+ y", "- y")) is None
+    assert join_edits(places("total * 2", "total * y"), places("* 2", "* 2 * 2")) is None
 
 
 def test_a_hunk_is_shown_in_its_lines():

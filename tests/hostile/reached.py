@@ -16,7 +16,7 @@ import numpy as np
 
 from grader.course import references
 from grader.course.course import Course
-from grader.course.patches import applied
+from grader.course.patches import apply_edits
 from grader.course.spec import SEED, Case
 from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
@@ -104,7 +104,7 @@ class Attacked:
             assert texts[name].count(wrong[0]) == 1
             return {**texts, name: texts[name].replace(*wrong)}
         made = next(one.wrong for one in exercise.mistakes if one.id == wrong)
-        return {**texts, **applied(references.edits_of(exercise, made), texts)}
+        return {**texts, **apply_edits(references.edits_of(exercise, made), texts)}
 
     def _narrowed(self, name: str) -> Any:
         """The exercise with the one case of a probe of its own that tells its mistake, and nothing to name it by."""

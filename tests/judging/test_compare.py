@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.course.readings import named
+from grader.course.readings import name_parts
 from grader.course.spec import Case
 from grader.judging import wording
 from grader.judging.compare import Comparison, close, gaps, largest_relative_difference
@@ -78,10 +78,10 @@ def test_an_answer_may_be_a_list_a_tuple_or_an_array():
 def test_a_pair_may_be_a_tuple_or_a_list_of_two():
     pair = replace(EXERCISE, result_names=("output", "weights"))
     for made in (tuple, list):
-        flat = named(pair.result_names, {"result": returned(made((WANT, WANT)))})
+        flat = name_parts(pair.result_names, {"result": returned(made((WANT, WANT)))})
         assert list(flat) == ["output", "weights"]
     for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
-        whole = Observation(named(pair.result_names, {"result": returned(wrong)}))
+        whole = Observation(name_parts(pair.result_names, {"result": returned(wrong)}))
         (problem,) = Comparison(pair, CASE, Observation(flat), whole).differences
         assert "expected 2 things: (output, weights)" in wording.headline(pair, problem)
 
@@ -143,7 +143,7 @@ def test_a_gradient_is_one_by_its_role_and_not_by_its_name():
 def test_the_second_call_of_a_pair_is_taken_apart_like_the_first():
     pair = replace(EXERCISE, result_names=("output", "weights"))
     second = replace(returned((WANT, WANT)), of="second call")
-    flat = named(pair.result_names, {"result": returned((WANT, WANT)), "another": second})
+    flat = name_parts(pair.result_names, {"result": returned((WANT, WANT)), "another": second})
     assert list(flat) == ["output", "weights", "output of the second call", "weights of the second call"]
 
 

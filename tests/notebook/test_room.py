@@ -348,7 +348,7 @@ def test_what_is_not_taken_waits_whatever_answers(status):
     sender = Sender(other.address, "0.x")
     sender.put(Event(1.0, note="stuck"))
     until(lambda: sender.failing)
-    assert not sender.drain(0.3) and len(sender._waiting) == 1 and not sender.refused
+    assert not sender.drain(0.3) and len(sender._waiting) == 1 and not sender.refusal
     sender.close()
     other.socket.close()
 
@@ -398,7 +398,7 @@ def test_joining_again_keeps_what_waits(room):
 def test_who_was_refused_can_join_again(room):
     rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._state.sender.refused)
+    until(lambda: rooms._state.sender.refusal)
     assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
     until(lambda: states(room) == {"nearest": "passed"})
@@ -407,7 +407,7 @@ def test_who_was_refused_can_join_again(room):
 def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._state.sender.refused)
+    until(lambda: rooms._state.sender.refusal)
     shown = said(checked(RIGHT))
     assert (
         "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
@@ -421,7 +421,7 @@ def test_a_removed_learner_is_told_so(room):
     join(room.address, room.room.code, "ada")
     assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
     checked(WRONG)
-    until(lambda: rooms._state.sender.refused)
+    until(lambda: rooms._state.sender.refusal)
     assert (
         "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again."
         in said(checked(RIGHT))
