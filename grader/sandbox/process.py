@@ -160,7 +160,7 @@ class Worker:
         While its main thread waits for threads of its own, these run: what they used is no time of other programs.
         """
         elapsed_s = time.monotonic() - self._start_s
-        waited_s, threads_s = (now - then for now, then in zip(usage.clocks_s(self._pid), self._clocks_s, strict=True))
+        waited_s, threads_s = (new - old for new, old in zip(usage.clocks_s(self._pid), self._clocks_s, strict=True))
         return max(elapsed_s - max(waited_s - max(threads_s, 0.0), 0.0), elapsed_s / STRETCH)
 
     def guard(self) -> None:

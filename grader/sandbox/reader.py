@@ -38,7 +38,7 @@ CPU_S = 10  # of the processor, for one question; a solved lesson takes a twenti
 WALL_S = 30.0  # for one question, on a machine that does other things, too
 LEARNER_S = 60.0  # for all that is asked about one learner's files
 MEMORY_BYTES = 1 << 30  # for one learner
-_MEND = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
+_HINT = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
 _MACHINE_CAUSES = ("killed", "machine")  # what ended a process twice, and is no file's doing
 
 
@@ -114,9 +114,9 @@ class Reader(LocalReader):
         """Raises: Unreadable where it takes too much; SandboxError where no process can be had."""
         file, reply = printable(file), self._ask(message)
         if "late" in reply:
-            raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _MEND)
+            raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _HINT)
         if "lost" in reply:
-            raise Unreadable(f"{file} cannot be read: {self._reason(reply['lost'])}.", _MEND)
+            raise Unreadable(f"{file} cannot be read: {self._reason(reply['lost'])}.", _HINT)
         if "unreadable" in reply:
             subject, sentence = reply["unreadable"]
             raise Unreadable(subject, sentence.removeprefix(f"{subject} "))

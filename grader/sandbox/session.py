@@ -182,12 +182,12 @@ class Session:
         worker = self._worker
         try:
             for body in worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
-                small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
+                is_small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
                 total = self._reply_bytes[name] = self._reply_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
                 if total > MAX_REPLY_BYTES:
                     raise WorkerLost("invalid", f"it returned more than {MAX_REPLY_BYTES >> 20} MiB in all")
-                with self._valid():
-                    observation, printed_much = _read_cached(body) if small else _read(body)
+                with self._close_on_malformed():
+                    observation, printed_much = _read_cached(body) if is_small else _read(body)
                 self._printed_much |= printed_much
                 if observation is not None:
                     observations.append(observation)
@@ -207,7 +207,7 @@ class Session:
         return spent_s
 
     @contextlib.contextmanager
-    def _valid(self) -> Iterator[None]:
+    def _close_on_malformed(self) -> Iterator[None]:
         """A worker whose reply turns out to be malformed is lost."""
         try:
             yield
@@ -273,7 +273,7 @@ class Session:
             if not is_rerun:
                 self._cells_s += spent_s
         self._printed_much |= reply.get("printed_much") is True
-        with self._valid():
+        with self._close_on_malformed():
             failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
             bound = [name for name in reply["bound"] if name in self._plan.exercises]
         if failure is not None:

@@ -48,7 +48,7 @@ _snapshots: dict[str, _Snapshot] = {}
 def take_snapshot(module: Any) -> None:
     """Takes down what a module's names, the attributes of its classes and the code of its functions are."""
     namespaces = [(space, tuple(space.values())) for space in _namespaces(vars(module), module.__name__)]
-    functions = {value for _, values in namespaces for value in map(_plain, values) if type(value) is FunctionType}
+    functions = {value for _, values in namespaces for value in map(_unwrap, values) if type(value) is FunctionType}
     own = [function for function in functions if function.__module__.startswith(__package__)]
     modules = frozenset(function.__module__ for function in own) | {module.__name__}
     _snapshots[module.__name__] = _Snapshot(namespaces, own, _codes(own), modules)
@@ -58,10 +58,10 @@ def _codes(functions: list[FunctionType]) -> tuple:
     return tuple(chain.from_iterable(map(_CODE, functions)))
 
 
-def _namespaces(space: Any, module: str) -> Iterator[Any]:
+def _namespaces(namespace: Any, module: str) -> Iterator[Any]:
     """A namespace, and those of what it holds: the module's own classes, tables, and what it keeps of torch."""
-    yield space
-    for value in tuple(space.values()):
+    yield namespace
+    for value in tuple(namespace.values()):
         if type(value) is dict and value is not sys.modules:
             yield value
         elif type(value) is OfTorch:
@@ -70,7 +70,7 @@ def _namespaces(space: Any, module: str) -> Iterator[Any]:
             yield vars(value)
 
 
-def _plain(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     """The function in a method, or in a property."""
     return getattr(value, "__func__", None) or getattr(value, "fget", None) or value
 
@@ -82,18 +82,18 @@ def is_intact(*modules: str) -> bool:
     """
     names = {other for name in modules or _snapshots if name in _snapshots for other in _snapshots[name].modules}
     snapshots = [_snapshots[name] for name in names if name in _snapshots]
-    return all(_same(space, before) for snapshot in snapshots for space, before in snapshot.namespaces) and all(
+    return all(_is_same(space, values) for snapshot in snapshots for space, values in snapshot.namespaces) and all(
         all(map(operator.is_, _codes(snapshot.functions), snapshot.codes)) for snapshot in snapshots
     )
 
 
-def _same(space: Any, before: tuple) -> bool:
-    return _begins(space, before) and BUILTINS.keys().isdisjoint(islice(space, len(before), None))
+def _is_same(namespace: Any, values: tuple) -> bool:
+    return _begins(namespace, values) and BUILTINS.keys().isdisjoint(islice(namespace, len(values), None))
 
 
-def _begins(space: Any, before: tuple) -> bool:
+def _begins(namespace: Any, values: tuple) -> bool:
     """Whether the first values of a namespace are still these."""
-    return len(space) >= len(before) and all(map(operator.is_, before, space.values()))
+    return len(namespace) >= len(values) and all(map(operator.is_, values, namespace.values()))
 
 
 class ProcessState:
@@ -101,7 +101,7 @@ class ProcessState:
 
     def __init__(self) -> None:
         # Values in the order of binding: what is bound anew stays in its place, and new names come last.
-        self._values = {place: tuple(vars(owner).values()) for place, owner in _owners()}
+        self._values = {path: tuple(vars(owner).values()) for path, owner in _owners()}
         self._settings = _settings()
 
     def has_changed(self) -> bool:
@@ -111,12 +111,12 @@ class ProcessState:
         """
         if _settings() != self._settings or not is_intact():
             return True
-        return not all(_begins(vars(owner), self._values.get(place, ())) for place, owner in _owners())
+        return not all(_begins(vars(owner), self._values.get(path, ())) for path, owner in _owners())
 
 
 def _owners() -> list[tuple[Any, Any]]:
     owners: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
-    owners += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
+    owners += [(path, getattr(sys.modules[path[0]], path[1])) for path in CLASSES if path[0] in sys.modules]
     return owners
 
 

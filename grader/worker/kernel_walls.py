@@ -125,17 +125,17 @@ def readable() -> tuple[str, ...]:
     packages |= {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
     roots = {os.path.join(prefix, name) for prefix in prefixes for name in _PREFIX_FOLDERS}
-    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_linked(packages), *_SYSTEM}
+    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_links(packages), *_SYSTEM}
     # An editable installation leaves a copy of the course among the libraries.
-    installed = {os.path.join(path, os.path.basename(package)) for path in packages}
-    course_folders = {os.path.realpath(place) for place in (package, *installed) if os.path.isdir(place)}
+    copies = {os.path.join(path, os.path.basename(package)) for path in packages}
+    course_folders = {os.path.realpath(folder) for folder in (package, *copies) if os.path.isdir(folder)}
     if os.path.isfile(os.path.join(course, "pyproject.toml")):  # a checkout: all beside the package is the course's
         course_folders.add(os.path.realpath(course))
     paths = {path for root in roots for path in _without(os.path.realpath(root), course_folders)}
     return (*sorted(path for path in paths if not any(_inside(path, other) for other in paths - {path})), worker_folder)
 
 
-def _linked(folders: Set[str]) -> list[str]:
+def _links(folders: Set[str]) -> list[str]:
     """The links in these folders: some installers link packages from a store."""
     return [str(path) for folder in folders for path in Path(folder).glob("*") if path.is_symlink()]
 

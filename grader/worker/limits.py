@@ -76,8 +76,8 @@ def drop_capabilities() -> None:
     sets = ctypes.create_string_buffer(24)
     if libc.capget(this_process, sets) == 0:
         effective, permitted = struct.unpack_from("=II", sets)
-        reading = 1 << CAP_DAC_READ_SEARCH
-        libc.capset(this_process, struct.pack("=6I", effective & reading, permitted & reading, 0, 0, 0, 0))
+        capability = 1 << CAP_DAC_READ_SEARCH
+        libc.capset(this_process, struct.pack("=6I", effective & capability, permitted & capability, 0, 0, 0, 0))
 
 
 def die_with_parent(parent: int) -> None:

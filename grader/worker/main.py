@@ -80,8 +80,8 @@ def _move_into(folder: str) -> None:
 
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
-    failure, bound = notebook.run(request["label"], request["text"], request["names"])
-    return {"failure": failure, "bound": list(bound)}
+    failure, names = notebook.run(request["label"], request["text"], request["names"])
+    return {"failure": failure, "bound": list(names)}
 
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:

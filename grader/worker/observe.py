@@ -148,7 +148,7 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
     one_thread: torch computes in one thread meanwhile; for inputs so small, waiting for others costs far more than they do.
     """
     torch: Any = sys.modules.get("torch")
-    python, legacy = random.getstate(), np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()
     torch_state = torch.get_rng_state() if torch is not None else None
     threads = torch.get_num_threads() if torch is not None else 1
     if one_thread and threads > 1:
@@ -156,8 +156,8 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(python)
-        np.random.set_state(legacy)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
         if torch is not None:
             torch.set_rng_state(torch_state)
             if torch.get_num_threads() != threads:
@@ -203,11 +203,11 @@ def _failure_from(error: BaseException) -> Failure:
     frame, number = own[-1] if own else (None, 0)
     line = _line(frame, number) if frame else ""
     function = _function(frame)
-    its_own = own and own[-1] == frames[-1] and (not line or "NotImplementedError" in line)  # torch raises it, too
-    if type(error) is NotImplementedError and its_own:
-        first, where = own[0]
-        calling = "" if first is frame else _line(first, where)[:MAX_TEXT] or "?"
-        return Failure("not_started", "NotImplementedError", message, calling, function=function)
+    is_stub = own and own[-1] == frames[-1] and (not line or "NotImplementedError" in line)  # torch raises it, too
+    if type(error) is NotImplementedError and is_stub:
+        first, first_number = own[0]
+        caller_line = "" if first is frame else _line(first, first_number)[:MAX_TEXT] or "?"
+        return Failure("not_started", "NotImplementedError", message, caller_line, function=function)
     if isinstance(error, SyntaxError):
         number = error.lineno or number
         line = (error.text or linecache.getline(error.filename or "", number)).strip() or line

@@ -109,9 +109,9 @@ def library_files(path: Sequence[str]) -> tuple[str, ...]:
 
     An environment may borrow its packages from another (`--system-site-packages`).
     """
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    borrowed = {entry for entry in path if os.path.basename(entry) in ("site-packages", "dist-packages")}
-    return tuple(sorted({*installed, *borrowed, str(Path(__file__).resolve().parent.parent)}))
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    packages = {folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")}
+    return tuple(sorted({*folders, *packages, str(Path(__file__).resolve().parent.parent)}))
 
 
 LIBRARY_FILES = library_files(sys.path)

@@ -128,12 +128,12 @@ class OfTorch:
     @contextmanager
     def grad_mode(self, on: bool) -> Iterator[None]:
         """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
-        before = self.grad_is_enabled()
+        previous = self.grad_is_enabled()
         self.enable_grad(on)
         try:
             yield
         finally:
-            self.enable_grad(before)
+            self.enable_grad(previous)
 
     def submodules(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every module in a module, itself first, as the beginning of its names ('blocks.0.') and its `__dict__`."""
@@ -147,9 +147,9 @@ class OfTorch:
             parts = [(f"{prefix}{name}.", value, (*path, id(module))) for name, value in entries(own, "_modules")]
             pending += reversed(parts)
 
-    def submodule(self, module: Any, dotted: str) -> Any:
+    def submodule(self, module: Any, path: str) -> Any:
         """The module of that name in a module; None where there is none."""
-        for name in dotted.split("."):
+        for name in path.split("."):
             module = self._member(module, "_modules", name)
         return module
 
@@ -190,12 +190,12 @@ class OfTorch:
         persistent = [name for name, (_, is_persistent) in self.buffers(module).items() if is_persistent]
         return sorted([*self.parameters(module), *persistent])
 
-    def change(self, module: Any, change: Callable[[Any], Any]) -> None:
+    def change(self, module: Any, function: Callable[[Any], Any]) -> None:
         """Puts something else in the place of each parameter and buffer."""
         for _, own in self.submodules(module):
             for kind in ("_parameters", "_buffers"):
                 for name, value in entries(own, kind):
-                    dict.__setitem__(own[kind], name, change(value))
+                    dict.__setitem__(own[kind], name, function(value))
 
 
 def memory(numbers: ndarray) -> tuple[int, int]:

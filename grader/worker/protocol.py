@@ -108,13 +108,13 @@ def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
 
 def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
     """As `receive`, but the message is still to be unpacked."""
-    magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
+    magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_read_exactly(read, PREFIX.size))
     if magic != MAGIC or text_bytes > MAX_JSON_BYTES or blob_bytes > MAX_ARRAY_BYTES:
         raise WireError("these bytes are not a message")
-    return Body(_exactly(read, text_bytes), _exactly(read, blob_bytes)), nonce
+    return Body(_read_exactly(read, text_bytes), _read_exactly(read, blob_bytes)), nonce
 
 
-def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
+def _read_exactly(read: Callable[[int], bytes], count: int) -> bytes:
     data = bytearray()
     while len(data) < count:
         piece = read(min(count - len(data), 1 << 20))

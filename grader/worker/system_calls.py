@@ -225,9 +225,9 @@ def shut() -> bool:
         return False
     steps = program(machine, os.getpid())
     buffer = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    head = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
+    header = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
     for_all_threads = 1
-    return c_library().syscall(_SECCOMP[_ARCHITECTURES[machine][0]], 1, for_all_threads, head) == 0
+    return c_library().syscall(_SECCOMP[_ARCHITECTURES[machine][0]], 1, for_all_threads, header) == 0
 
 
 def program(machine: str, own_pid: int) -> list[Step]:
@@ -238,10 +238,10 @@ def program(machine: str, own_pid: int) -> list[Step]:
     for name, condition in conditions.items():
         if ALLOWED[name][column] >= 0:
             steps += [(_EQUAL, 0, len(condition) + 1, ALLOWED[name][column]), *condition, _ALLOW]
-    allowed = {numbers[column] for name, numbers in ALLOWED.items() if name not in conditions}
+    numbers = {row[column] for name, row in ALLOWED.items() if name not in conditions}
     last_action = _REFUSE
-    for number in range(max(*allowed, FIRST_NEW) + 2):
-        action = _ALLOW if number in allowed else _REFUSE if number < FIRST_NEW else _UNKNOWN
+    for number in range(max(*numbers, FIRST_NEW) + 2):
+        action = _ALLOW if number in numbers else _REFUSE if number < FIRST_NEW else _UNKNOWN
         if action != last_action:
             steps += [(_AT_LEAST, 1, 0, number), last_action]
             last_action = action

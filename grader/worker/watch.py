@@ -32,7 +32,7 @@ _setprofile, _getprofile, _gettrace, _local = sys.setprofile, sys.getprofile, sy
 _BOOTSTRAPS = {name: vars(threading.Thread)[name] for name in ("_bootstrap", "_bootstrap_inner")}
 
 
-def _library(module: Any) -> bool:
+def _is_library(module: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in LIBRARIES
 
 
@@ -167,9 +167,9 @@ def _look(frame: Any, event: str, arg: Any) -> None:
 
 
 def _look_at_c(frame: Any, function: Any, name: Any) -> None:
-    if name in watch.names and (_library(getattr(function, "__module__", None)) or _of_torch(function)):
+    if name in watch.names and (_is_library(getattr(function, "__module__", None)) or _is_of_torch(function)):
         watch.log.append(name)
-    elif watch.library and "torch" not in watch.log and name not in _CHECKS and _of_torch(function):
+    elif watch.library and "torch" not in watch.log and name not in _CHECKS and _is_of_torch(function):
         _note_library(frame)
     elif name in BLINDING:
         _note_blinding(frame)
@@ -182,9 +182,9 @@ def _look_at_python(frame: Any, name: str) -> None:
     if name in watch.names:
         if name == "einsum" and str(module).startswith("numpy."):
             watch.log.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
-        elif _library(module):
+        elif _is_library(module):
             watch.log.append(name)
-    elif watch.library and "torch" not in watch.log and name not in _CHECKS and _library(module):
+    elif watch.library and "torch" not in watch.log and name not in _CHECKS and _is_library(module):
         _note_library(frame)
     elif name in BLINDING and frame.f_back is not None:
         _note_blinding(frame.f_back)
@@ -220,8 +220,8 @@ def _note_library(frame: Any) -> None:
     watch.log.append("torch")
 
 
-def _of_torch(function: Any) -> bool:
+def _is_of_torch(function: Any) -> bool:
     """True for a C function bound to one of torch's own types or tensors, such as `Tensor.softmax`."""
     owner = getattr(function, "__self__", None)
     owner_type = owner if isinstance(owner, type) else type(owner)
-    return _library(getattr(owner_type, "__module__", None))
+    return _is_library(getattr(owner_type, "__module__", None))

@@ -118,11 +118,11 @@ class _Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> Any:
-        short = name.removeprefix(f"{__name__}.")
-        package = any(module.startswith(f"{short}.") for module in _texts)
-        if name == short or (not package and short not in _texts):
+        local_name = name.removeprefix(f"{__name__}.")
+        is_package = any(module.startswith(f"{local_name}.") for module in _texts)
+        if name == local_name or (not is_package and local_name not in _texts):
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=package)
+        return importlib.machinery.ModuleSpec(name, self, is_package=is_package)
 
     def exec_module(self, module: Any) -> None:
         name = module.__name__.removeprefix(f"{__name__}.")
@@ -283,18 +283,18 @@ def parameter(module: Any, name: str) -> Any:
     return value
 
 
-def attribute(module: Any, dotted: str) -> Any:
+def attribute(module: Any, path: str) -> Any:
     """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
-    value = of_torch().submodule(module, dotted)
+    value = of_torch().submodule(module, path)
     if value is not None:
         return value
     value = module
-    for name in dotted.split("."):
+    for name in path.split("."):
         try:
             value = value[int(name)] if name.isdigit() else getattr(value, name)
         except (AttributeError, IndexError, TypeError, KeyError):
             raise ContractError(
-                f"The module has no attribute {dotted}: give its parts the names that the task gives."
+                f"The module has no attribute {path}: give its parts the names that the task gives."
             ) from None
     return value
 
