@@ -119,7 +119,7 @@ class Session:
         self._cell_failures: dict[int, Failure] = {}  # cells that raised
         self._bindings: dict[str, int] = {}  # the cell that last bound each exercise's name
         self._exercise_failures: dict[str, Failure] = {}  # exercises that ended a worker
-        self._exercise_s: dict[str, float] = {}  # by exercises
+        self._exercise_s: dict[str, float] = {}  # the time that each exercise has used
         self._reply_bytes: dict[str, int] = {}
         self._printed_much = False
         self._background_use = ""  # what was used up by nothing that had been asked for

@@ -149,7 +149,7 @@ def mode_classes() -> tuple[type, type]:
                 name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
                 if name in watch.names:
                     watch.log.append(name)
-            else:  # its mode need not be looked at one by one, which would take longer than they do
+            else:  # its operators need not be looked at one by one, which would take longer than they do
                 try:
                     mode = pop()
                 except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
