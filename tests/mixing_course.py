@@ -6,7 +6,6 @@ is about one. What needs a smaller one still, of three lines an exercise, takes 
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from grader.course import references
 from grader.course.course import Course, open_course
 from tests.conftest import MIXING
+from tests.toy_course import fill, write
 
 COURSE = open_course(MIXING)
 # Of each exercise an answer that passes, written otherwise than the course's own solution.
@@ -52,12 +52,7 @@ def made(name: str, *ids: str) -> Any:
 
 def notebook(lesson: str, **codes: str) -> dict[str, Any]:
     """The learner's notebook of a lesson with these texts in the exercises' cells, the others' left as they are handed out."""
-    made = copy.deepcopy(COURSE.pristine(lesson))
-    for cell in made["cells"]:
-        about = cell["metadata"].get("grader", {})
-        if about.get("role") == "exercise" and about["exercise"] in codes:
-            cell["source"] = codes[about["exercise"]]
-    return made
+    return fill(COURSE.pristine(lesson), codes)
 
 
 def solved(lesson: str, **codes: str) -> dict[str, Any]:
@@ -68,7 +63,7 @@ def solved(lesson: str, **codes: str) -> dict[str, Any]:
 def hand_in(folder: Path, lesson: str, **codes: str) -> Path:
     """The learner's folder, with that notebook in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{lesson}.ipynb").write_text(json.dumps(notebook(lesson, **codes)), encoding="utf-8")
+    write(folder / f"{lesson}.ipynb", notebook(lesson, **codes))
     return folder
 
 

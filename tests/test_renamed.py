@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 import pytest
@@ -13,6 +12,7 @@ from grader.course.stubs import encode
 from grader.grading.class_folder import choose_lessons, entries, take_inventory
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
+from tests.toy_course import fill
 
 GPU = "11_gpu"
 ANSWERS = open_course().module(f"{GPU}.zoo.answers")
@@ -21,12 +21,8 @@ PICKS = ANSWERS.RIGHT["pick_device"][0].strip()
 
 def before(of: str, work: dict[str, str] | None = None) -> dict:
     """A learner's notebook of an earlier version, when the lesson had its former name."""
-    notebook = copy.deepcopy(open_course().pristine(of))
+    notebook = fill(open_course().pristine(of), work or {})
     notebook["metadata"]["grader"] = {"lesson": "12_gpu", "version": "earlier"}
-    for cell in notebook["cells"]:
-        about = cell["metadata"]["grader"]
-        if about["role"] == "exercise" and about["exercise"] in (work or {}):
-            cell["source"] = work[about["exercise"]].splitlines(keepends=True)
     return notebook
 
 

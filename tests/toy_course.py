@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,17 @@ def notebook(cells: list[dict[str, Any]], lesson: str = NAME) -> dict[str, Any]:
 
 def solved(**texts: str) -> dict[str, Any]:
     """The learner's notebook with every exercise solved, but for those given here."""
-    made = copy.deepcopy(pristine())
-    for cell in made["cells"]:
-        name = cell["metadata"].get("grader", {}).get("exercise")
-        if cell["metadata"].get("grader", {}).get("role") == "exercise":
-            cell["source"] = texts.get(name, RIGHT[name])
-    return made
+    return fill(pristine(), RIGHT | texts)
+
+
+def fill(notebook: dict[str, Any], answers: Mapping[str, str]) -> dict[str, Any]:
+    """A copy of a learner's notebook with these texts in the exercises' cells, the others' left as they are."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook["cells"]:
+        about = cell["metadata"].get("grader", {})
+        if about.get("role") == "exercise" and about["exercise"] in answers:
+            cell["source"] = answers[about["exercise"]]
+    return notebook
 
 
 def write(path: Path, content: dict[str, Any] | str | bytes) -> Path:

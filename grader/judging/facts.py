@@ -17,7 +17,7 @@ from grader.course.spec import Exercise
 from grader.judging.compare import Comparison, Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
-from grader.worker.values import AtHand, Failure, Part
+from grader.worker.values import Failure, Part, Variable
 
 READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
 NOTHING = Failure("")
@@ -174,7 +174,7 @@ class Facts:
         """Whether a float was given where a length or an index is needed."""
         return self.failure.type in ("TypeError", "IndexError") and bool(self.says(_NEEDS_WHOLE))
 
-    def whole_float(self) -> AtHand | None:
+    def whole_float(self) -> Variable | None:
         """A float with a whole value."""
         floats = (variable for variable in self.failure.shapes if variable.kind == "float")
         return next((number for number in floats if number.value.is_integer()), None)

@@ -34,9 +34,9 @@ def remark(lacking: str) -> str:
     return _LACKING.get(lacking, lacking)
 
 
-def require(wanted: str, lacking: str) -> None:
-    """Raises: TooOpen, which says what is lacking, where less holds than is wanted."""
-    if LEVELS.index(level(lacking)) < LEVELS.index(wanted):
+def require(minimum: str, lacking: str) -> None:
+    """Raises: TooOpen, which says what is lacking, where less holds than the minimum."""
+    if LEVELS.index(level(lacking)) < LEVELS.index(minimum):
         raise TooOpen(
-            f"isolation '{wanted}' is required, but this computer has only '{level(lacking)}', because {remark(lacking)}"
+            f"isolation '{minimum}' is required, but this computer has only '{level(lacking)}', because {remark(lacking)}"
         )

@@ -70,12 +70,12 @@ class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
     folder: the only place where it may write, once that is known.
-    lost:   why it was ended, where it has used too much.
+    error:  why it was ended, where it has used too much.
     status: its exit status, or minus the signal that ended it, once it is closed; None where that is not known.
     """
 
     folder = ""
-    lost: Exception | None = None
+    error: Exception | None = None
     status: int | None = None
 
     def __init__(self, channel: socket.socket, memory_bytes: int, pid: int) -> None:
@@ -91,7 +91,7 @@ class Worker:
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Sends one request and returns the reply to it. Raises as `replies` does, and WireError for what cannot travel."""
         body = protocol.body(message)
-        with self._or_lost():
+        with self._close_on_failure():
             return protocol.unpack(next(self.replies(body, 1, timeout_s)))
 
     def replies(self, request: protocol.Body, count: int, timeout_s: float) -> Iterator[protocol.Body]:
@@ -104,24 +104,24 @@ class Worker:
         self._start_s, self._limit_s = time.monotonic(), timeout_s
         self._clocks_s = usage.clocks_s(self._pid)
         self._deadline = self._start_s + timeout_s
-        with self._or_lost():
+        with self._close_on_failure():
             self._send(protocol.frame(request, nonce))
-            for left in reversed(range(count)):
+            for remaining in reversed(range(count)):
                 reply, reply_nonce = protocol.receive_body(self._receive)
                 if reply_nonce != nonce:
                     raise protocol.WireError("a reply to another question")
-                if not left and time.monotonic() - self._start_s > BRIEF_S:
+                if not remaining and time.monotonic() - self._start_s > BRIEF_S:
                     self._check_usage([self._pid])  # so that what a cell has used is not held against the next
                 yield reply
 
     @contextlib.contextmanager
-    def _or_lost(self) -> Iterator[None]:
+    def _close_on_failure(self) -> Iterator[None]:
         """Ends the worker where what comes of it fails. Raises: WorkerLost, which says how."""
         try:
             yield
         except (EOFError, ConnectionError):
             self.close()
-            raise self.lost or WorkerLost("died", ending_of(self.status)) from None
+            raise self.error or WorkerLost("died", ending_of(self.status)) from None
         except protocol.WireError as error:
             self.close()
             raise WorkerLost("invalid", str(error)) from None
@@ -138,30 +138,30 @@ class Worker:
 
     def _receive(self, count: int) -> bytes:
         """At most that many bytes of what has come, b"" at its end. Raises: WorkerLost as `replies` does."""
-        ended = False  # what it has started may hold the channel open
+        has_ended = False  # what it has started may hold the channel open
         while True:
-            left = self._deadline - time.monotonic()
-            if left <= 0:
-                left = self._limit_s - self.spent_s()
-                self._deadline = time.monotonic() + left
-            if left <= 0:
+            remaining_s = self._deadline - time.monotonic()
+            if remaining_s <= 0:
+                remaining_s = self._limit_s - self.spent_s()
+                self._deadline = time.monotonic() + remaining_s
+            if remaining_s <= 0:
                 raise WorkerLost("timeout")
-            self._channel.settimeout(min(left, TICK_S))
+            self._channel.settimeout(min(remaining_s, TICK_S))
             try:
                 return self._channel.recv(count)
             except TimeoutError:
-                if ended:
+                if has_ended:
                     return b""
-                ended = self._has_ended()
+                has_ended = self._has_ended()
 
     def spent_s(self) -> float:
         """Seconds since the last request, without those in which other programs left it waiting for a processor.
 
         While its main thread waits for threads of its own, these run: what they used is no time of other programs.
         """
-        took = time.monotonic() - self._start_s
-        waited_s, threads_s = (now - then for now, then in zip(usage.clocks_s(self._pid), self._clocks_s, strict=True))
-        return max(took - max(waited_s - max(threads_s, 0.0), 0.0), took / STRETCH)
+        elapsed_s = time.monotonic() - self._start_s
+        waited_s, threads_s = (new - old for new, old in zip(usage.clocks_s(self._pid), self._clocks_s, strict=True))
+        return max(elapsed_s - max(waited_s - max(threads_s, 0.0), 0.0), elapsed_s / STRETCH)
 
     def guard(self) -> None:
         """From now on what it uses is checked by the clock, whatever comes of it and whether it is asked anything or not."""
@@ -169,14 +169,14 @@ class Worker:
         self._guard.start()
 
     def _check_by_clock(self) -> None:
-        while self.lost is None and not self._stop.wait(TICK_S):
+        while self.error is None and not self._stop.wait(TICK_S):
             try:
                 self._check_usage(self._pids())
-            except WorkerLost as lost:
-                self.lost = lost
+            except WorkerLost as error:
+                self.error = error
             except Exception as error:  # ours; what nobody looks at must not go on
-                self.lost = SandboxError(f"what a worker uses could not be looked at: {error!r}")
-        if self.lost is not None:
+                self.error = SandboxError(f"what a worker uses could not be looked at: {error!r}")
+        if self.error is not None:
             for process in self._processes():
                 with contextlib.suppress(psutil.Error):
                     process.kill()  # the thread that asks it something then sees that it is gone
@@ -190,7 +190,7 @@ class Worker:
 
     def _check_usage(self, pids: list[int]) -> None:
         """Raises: WorkerLost where these processes of its use more than it may."""
-        excess = usage.too_much(pids, self.folder, self._memory_bytes)
+        excess = usage.find_excess(pids, self.folder, self._memory_bytes)
         if excess is not None:
             raise WorkerLost(*excess)
 
@@ -216,8 +216,8 @@ class SpawnedWorker(Worker):
     """A fresh interpreter of its own: slower, and safe on every system."""
 
     def __init__(self, program: Program, folder: str, memory_bytes: int) -> None:
-        channel, its_channel = socket.socketpair()
-        self._process = start_interpreter("worker", program, its_channel, folder)
+        channel, child_channel = socket.socketpair()
+        self._process = start_interpreter("worker", program, child_channel, folder)
         super().__init__(channel, memory_bytes, self._process.pid)
         self._mark = folder  # by which to find what it has left behind
 
@@ -225,7 +225,7 @@ class SpawnedWorker(Worker):
         return self._process.poll() is not None
 
     def _pids(self) -> list[int]:
-        return [self._pid, *usage.below(self._pid)] if self._process.returncode is None else []
+        return [self._pid, *usage.descendants(self._pid)] if self._process.returncode is None else []
 
     def _end(self) -> None:
         self._channel.close()
@@ -234,7 +234,7 @@ class SpawnedWorker(Worker):
             self._process.wait()
         self.status = self._process.returncode
         if self._mark:
-            end_marked(self._mark)
+            end_strays(self._mark)
             self._mark = ""
 
 
@@ -243,20 +243,20 @@ def start_interpreter(role: str, program: Program, channel: socket.socket, folde
     the probes."""
     Path(folder, "probes.json").write_text(json.dumps(dict(program.probes)), "utf-8")
     arguments = [str(os.getpid()), "torch" if program.torch else "plain", folder]
-    windows = sys.platform == "win32"
-    handle = "share" if windows else str(channel.fileno())
+    on_windows = sys.platform == "win32"
+    handle = "share" if on_windows else str(channel.fileno())
     with channel, open(os.path.join(folder, "errors.txt"), "wb") as errors:
         process = psutil.Popen(
             [sys.executable, "-I", "-B", str(program.path or START), role, handle, *arguments],
             env=_environment(folder),
             cwd=folder,
-            pass_fds=() if windows else (channel.fileno(),),
-            stdin=subprocess.PIPE if windows else subprocess.DEVNULL,
+            pass_fds=() if on_windows else (channel.fileno(),),
+            stdin=subprocess.PIPE if on_windows else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            start_new_session=not windows,
+            start_new_session=not on_windows,
         )
-        if windows:
+        if on_windows:
             shared = channel.share(process.pid)  # type: ignore[attr-defined]
             assert process.stdin is not None
             process.stdin.write(len(shared).to_bytes(4, "big") + shared)
@@ -266,16 +266,16 @@ def start_interpreter(role: str, program: Program, channel: socket.socket, folde
 
 def _environment(folder: str) -> dict[str, str]:
     """What the interpreter needs and nothing else: no tokens, no names, no paths of the grader's user."""
-    inherited = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
-    places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
-    rest = {
+    inherited_names = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
+    folders = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
+    settings = {
         "MPLBACKEND": "Agg",
         "LANG": "C.UTF-8",
         "CUDA_VISIBLE_DEVICES": "",
         "TRITON_INTERPRET": "1",
         "PATH": os.defpath,
     }
-    return {name: os.environ[name] for name in inherited if name in os.environ} | ONE_THREAD | places | rest
+    return {name: os.environ[name] for name in inherited_names if name in os.environ} | ONE_THREAD | folders | settings
 
 
 def ending_of(status: int | None) -> str:
@@ -301,7 +301,7 @@ def end_tree(processes: list[psutil.Process], group: int) -> None:
             process.kill()
 
 
-def end_marked(folder: str) -> None:
+def end_strays(folder: str) -> None:
     """Kills what a worker left behind outside its tree: such processes carry its folder as TMPDIR."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

@@ -38,8 +38,8 @@ CPU_S = 10  # of the processor, for one question; a solved lesson takes a twenti
 WALL_S = 30.0  # for one question, on a machine that does other things, too
 LEARNER_S = 60.0  # for all that is asked about one learner's files
 MEMORY_BYTES = 1 << 30  # for one learner
-_MEND = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
-_OURS = ("killed", "machine")  # what ended a process twice, and is no file's doing
+_HINT = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
+_MACHINE_CAUSES = ("killed", "machine")  # what ended a process twice, and is no file's doing
 
 
 class Reader(LocalReader):
@@ -88,7 +88,7 @@ class Reader(LocalReader):
         """What to run of a notebook. Raises: Unreadable."""
         return decoded(Plan, self._read(notebook.file, do="plan", pristine=pristine, notebook=notebook)["plan"])
 
-    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
+    def sources(self, cells: Sequence[str], rules: Rules, imports: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
 
         That it cannot be read is an offence where there are rules.
@@ -97,7 +97,7 @@ class Reader(LocalReader):
         from grader.source.slips import Slip
 
         try:
-            findings = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
+            findings = self._read("the notebook", do="sources", cells=cells, rules=rules, given=imports)["sources"]
         except Unreadable:
             return {name: (TOO_LONG if any(rule) else None, ()) for name, rule in rules.items()}
         return decoded(dict[str, tuple[Offence | None, tuple[Slip, ...]]], findings)
@@ -106,20 +106,20 @@ class Reader(LocalReader):
         """Writes what an archive holds into a file, as JSON: see archives.Archive. Raises: Unreadable; `summary` follows a name."""
         self._unpack(do="archive", path=path, quota=quota, into=into)
 
-    def member(self, path: str, quota: Quota, at: int, into: str) -> None:
+    def member(self, path: str, quota: Quota, index: int, into: str) -> None:
         """Writes the archive's entry of that number into a file. Raises: as archive() does."""
-        self._unpack(do="member", path=path, quota=quota, at=at, into=into)
+        self._unpack(do="member", path=path, quota=quota, at=index, into=into)
 
     def _read(self, file: str, **message: Any) -> dict[str, Any]:
         """Raises: Unreadable where it takes too much; SandboxError where no process can be had."""
         file, reply = printable(file), self._ask(message)
         if "late" in reply:
-            raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _MEND)
+            raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _HINT)
         if "lost" in reply:
-            raise Unreadable(f"{file} cannot be read: {self._why(reply['lost'])}.", _MEND)
+            raise Unreadable(f"{file} cannot be read: {self._reason(reply['lost'])}.", _HINT)
         if "unreadable" in reply:
-            what, sentence = reply["unreadable"]
-            raise Unreadable(what, sentence.removeprefix(f"{what} "))
+            subject, sentence = reply["unreadable"]
+            raise Unreadable(subject, sentence.removeprefix(f"{subject} "))
         return reply
 
     def _unpack(self, **message: Any) -> None:
@@ -127,20 +127,20 @@ class Reader(LocalReader):
         if "late" in reply:
             raise Unreadable("was not read, because what was handed in with it took too long to read", "")
         if "lost" in reply:
-            raise Unreadable(f"can't be read: {self._why(reply['lost'])}", "")
+            raise Unreadable(f"can't be read: {self._reason(reply['lost'])}", "")
         if "unreadable" in reply:
             raise Unreadable(reply["unreadable"][0], "")
 
-    def _why(self, lost: str) -> str:
+    def _reason(self, cause: str) -> str:
         return {
             "memory": f"more than {MEMORY_BYTES >> 20} MB of memory would be needed to read it",
             "large": "there is too much in it",
             "deep": "it is nested too deeply to be read",
             "timeout": f"reading it takes longer than {CPU_S * self._patience} s",
-        }.get(lost, "the process that was to read it ended")
+        }.get(cause, "the process that was to read it ended")
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The answer; 'lost' where there is none, see _why(); 'late' where the learner's time is over. Raises: SandboxError."""
+        """The answer; 'lost' where there is none, see _reason(); 'late' where the learner's time is over. Raises: SandboxError."""
         if self._left_s <= 0:
             return {"late": True}
         message["limits"] = MEMORY_BYTES, CPU_S * self._patience
@@ -148,16 +148,16 @@ class Reader(LocalReader):
         body = protocol.Body(text.encode("utf-8", "surrogatepass"), b"")
         reply = self._reply(body)
         # By what the learner's other files left there, or from outside.
-        if reply.get("lost") in ("died", "memory", *_OURS):
+        if reply.get("lost") in ("died", "memory", *_MACHINE_CAUSES):
             self.end()
             reply = self._reply(body)
-        if reply.get("lost") in _OURS:
+        if reply.get("lost") in _MACHINE_CAUSES:
             raise SandboxError("this computer lacks the memory to read the files")
         return reply
 
     def _reply(self, body: protocol.Body) -> dict[str, Any]:
-        """What the process says, or why it says nothing: 'lost', see _why()."""
-        started = time.monotonic()
+        """What the process says, or why it says nothing: 'lost', see _reason()."""
+        start_s = time.monotonic()
         try:
             if self._process is None:
                 self._process = self._start()
@@ -165,15 +165,15 @@ class Reader(LocalReader):
             return json.loads(next(self._process.replies(body, 1, timeout_s)).text)
         except OSError as error:
             raise SandboxError(f"no process to read in could be started: {error}") from error
-        except WorkerLost as lost:
+        except WorkerLost as error:
             assert self._process is not None
             status, self._process = self._process.status, None
-            if lost.kind in ("timeout", "memory"):
-                return {"lost": lost.kind}
+            if error.kind in ("timeout", "memory"):
+                return {"lost": error.kind}
             signals = {-getattr(signal, "SIGXCPU", 0): "timeout", -getattr(signal, "SIGKILL", 0): "killed"}
             return {"lost": signals.get(status or 1, "died")}
         finally:
-            self._left_s -= time.monotonic() - started
+            self._left_s -= time.monotonic() - start_s
 
     def _start(self) -> Worker:
         if self._forker is not None:
@@ -187,8 +187,8 @@ class Reader(LocalReader):
 class RemoteSources:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
-    def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:
-        self._findings = cache(lambda: reader.sources(cells, rules, given))
+    def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, imports: Given) -> None:
+        self._findings = cache(lambda: reader.sources(cells, rules, imports))
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""

@@ -107,7 +107,7 @@ class Sandbox:
         self._walls = walls
         self._require = require
         self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
-        self._given_reader = reader
+        self._shared_reader = reader
         self._own_reader: Reader | None = None
         self._session: Session | None = None
         self._forker = Forker(self._program, self._shared_zygote) if fork else None
@@ -140,8 +140,8 @@ class Sandbox:
     @property
     def reader(self) -> Reader:
         """The process in which notebooks are read, begun when it is asked for."""
-        if self._given_reader is not None:
-            return self._given_reader
+        if self._shared_reader is not None:
+            return self._shared_reader
         if self._own_reader is None:
             self._own_reader = Reader()
         return self._own_reader
@@ -183,29 +183,29 @@ class Sandbox:
 
     def start(self) -> Worker:
         """A fresh worker, ready for cells. Its folder stays until it is removed. Raises SandboxError, TooOpen."""
-        with contextlib.ExitStack() as failed:
+        with contextlib.ExitStack() as cleanup:
             try:
                 folder = new_folder()
-                failed.callback(remove_folder, folder)
+                cleanup.callback(remove_folder, folder)
                 if self._forker is not None:
                     worker: Worker = self._forker.fork(self.memory_bytes)
                 else:
                     worker = SpawnedWorker(self._program, folder, self.memory_bytes)
-                failed.callback(worker.close)
+                cleanup.callback(worker.close)
                 worker.folder = folder
-                begin = {
+                request = {
                     "do": "begin",
                     "memory_bytes": self.memory_bytes,
                     "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                     "folder": folder,
                     "walls": self._walls,
                 }
-                reply = worker.request(begin, 120.0)
+                reply = worker.request(request, 120.0)
             except (WorkerLost, OSError) as error:
                 raise SandboxError(f"a worker could not be prepared: {error}") from error
             self.lacking = reply["lacking"]
             self.isolation = isolation.level(self.lacking)
             worker.guard()
             isolation.require(self._require, self.lacking)
-            failed.pop_all()
+            cleanup.pop_all()
         return worker

@@ -26,17 +26,17 @@ def remove_folder(folder: str) -> None:
 
 def _open_and_flatten(folder: str) -> None:
     """Opens every folder below this one and moves it directly into it: nested a thousand deep, a removal would not reach the last."""
-    waiting, count = [folder], 0
-    while waiting:
-        place = waiting.pop()
-        inside: list[str] = []
+    pending, count = [folder], 0
+    while pending:
+        path = pending.pop()
+        subfolders: list[str] = []
         with contextlib.suppress(OSError):
-            os.chmod(place, 0o700)
-            inside = [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]
-        for inner in inside:
+            os.chmod(path, 0o700)
+            subfolders = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
+        for subfolder in subfolders:
             count += 1
-            moved = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
+            target = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
             with contextlib.suppress(OSError):
-                os.chmod(inner, 0o700)  # a folder that may not be written cannot be moved
-                os.rename(inner, moved)
-                waiting.append(moved)
+                os.chmod(subfolder, 0o700)  # a folder that may not be written cannot be moved
+                os.rename(subfolder, target)
+                pending.append(target)

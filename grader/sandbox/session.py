@@ -26,16 +26,16 @@ CELLS_TIMES = 6  # after this many times the limit of one cell none of the learn
 BATCH_SIZE = 16  # cases of one message
 EXPERIMENT = ("probe", "args", "kwargs", "options", "names")  # what a worker learns of a case
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
-MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
+MAX_REPLY_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
-PRINTED_MUCH = (
+OUTPUT_NOTE = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
 )
-SLOW = "the cells before it took too long"
-NO_TIME = "Not run, since the cells before took too long, and since they define no exercise: {}."
-WENT_ON = (
+SLOW_CAUSE = "the cells before it took too long"
+SLOW_NOTE = "Not run, since the cells before took too long, and since they define no exercise: {}."
+BACKGROUND_NOTE = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
     "its cells were run again for the remaining exercises: let no thread keep running in the background."
 )
@@ -114,13 +114,13 @@ class Session:
         self._worker: Worker | None = None
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
-        self._finished: set[int] = set()  # cells that have run to their end, by position in the plan
-        self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
-        self._failures: dict[int, Failure] = {}  # cells that raised
-        self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
-        self._ended: dict[str, Failure] = {}  # exercises that ended a worker
-        self._used_s: dict[str, float] = {}  # by exercises
-        self._shown_bytes: dict[str, int] = {}
+        self._finished_cells: set[int] = set()  # cells that have run to their end, by position in the plan
+        self._skips: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
+        self._cell_failures: dict[int, Failure] = {}  # cells that raised
+        self._bindings: dict[str, int] = {}  # the cell that last bound each exercise's name
+        self._exercise_failures: dict[str, Failure] = {}  # exercises that ended a worker
+        self._exercise_s: dict[str, float] = {}  # the time that each exercise has used
+        self._reply_bytes: dict[str, int] = {}
         self._printed_much = False
         self._background_use = ""  # what was used up by nothing that had been asked for
 
@@ -133,27 +133,27 @@ class Session:
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
-        if name in self._ended:
+        if name in self._exercise_failures:
             return None  # it was there; observe_all() tells what became of it
-        if self._budget.is_over and name not in self._used_s:  # one that has begun has a limit of its own
+        if self._budget.is_over and name not in self._exercise_s:  # one that has begun has a limit of its own
             return self._budget.unreached(name)
         self._run_cells()
         owner = self._plan.owners.get(name)
-        position = self._bound.get(name)
+        position = self._bindings.get(name)
         if owner is not None and position != owner:
-            if owner in self._skipped:
+            if owner in self._skips:
                 subject = f"{self._plan.cells[owner].label.capitalize()}, which defines {name},"
-                return self._failure(self._skipped[owner], subject)
-            if owner in self._failures:
-                return self._failures[owner]
+                return self._failure(self._skips[owner], subject)
+            if owner in self._cell_failures:
+                return self._cell_failures[owner]
         return None if position is not None else self._plan.missing(name)
 
     def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""
         observations: list[Observation] = []
-        for first in range(0, len(cases), BATCH_SIZE):
-            observations += self._observe_batch(name, cases[first : first + BATCH_SIZE])
-            if name in self._ended:
+        for start in range(0, len(cases), BATCH_SIZE):
+            observations += self._observe_batch(name, cases[start : start + BATCH_SIZE])
+            if name in self._exercise_failures:
                 break
         return observations
 
@@ -161,8 +161,8 @@ class Session:
         observations: list[Observation] = []
         try:
             for _ in range(2):
-                if name in self._ended:
-                    return [Observation(failure=self._ended[name])]
+                if name in self._exercise_failures:
+                    return [Observation(failure=self._exercise_failures[name])]
                 problem = self.problem(name)
                 if problem is not None:  # after a restart the cell did not run as it had before
                     return [Observation(failure=problem)] * len(cases)
@@ -170,24 +170,24 @@ class Session:
                     return observations
                 self.close()  # the exercise before left the libraries changed: this one starts afresh
             raise WorkerLost("invalid", "a fresh process says that it is stale")
-        except WorkerLost as lost:
+        except WorkerLost as error:
             self.close()
-            self._ended[name] = self._failure(lost, name)
-            return [*observations, Observation(failure=self._ended[name])]
+            self._exercise_failures[name] = self._failure(error, name)
+            return [*observations, Observation(failure=self._exercise_failures[name])]
 
     def _ask(self, name: str, cases: Sequence[Case], observations: list[Observation]) -> bool:
         """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
-        left_s = max(self._timeout_s - self._used_s.get(name, 0.0), 0.001)
+        left_s = max(self._timeout_s - self._exercise_s.get(name, 0.0), 0.001)
         worker = self._worker
         try:
             for body in worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
-                small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
-                shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
-                if shown > MAX_SHOWN_BYTES:
-                    raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
-                with self._valid():
-                    observation, printed_much = _read_cached(body) if small else _read(body)
+                is_small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
+                total = self._reply_bytes[name] = self._reply_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
+                if total > MAX_REPLY_BYTES:
+                    raise WorkerLost("invalid", f"it returned more than {MAX_REPLY_BYTES >> 20} MiB in all")
+                with self._close_on_malformed():
+                    observation, printed_much = _read_cached(body) if is_small else _read(body)
                 self._printed_much |= printed_much
                 if observation is not None:
                     observations.append(observation)
@@ -197,7 +197,7 @@ class Session:
                     return False
         finally:
             spent_s = self._charge(worker)
-        self._used_s[name] = self._used_s.get(name, 0.0) + spent_s
+        self._exercise_s[name] = self._exercise_s.get(name, 0.0) + spent_s
         return True
 
     def _charge(self, worker: Worker) -> float:
@@ -207,7 +207,7 @@ class Session:
         return spent_s
 
     @contextlib.contextmanager
-    def _valid(self) -> Iterator[None]:
+    def _close_on_malformed(self) -> Iterator[None]:
         """A worker whose reply turns out to be malformed is lost."""
         try:
             yield
@@ -218,78 +218,78 @@ class Session:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
-        background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        left_out = [self._plan.cells[at].label for at, lost in sorted(self._skipped.items()) if lost.detail == SLOW]
-        slow = (NO_TIME.format(number_cells(left_out)),) * bool(left_out)
-        return (PRINTED_MUCH,) * self._printed_much + background + slow + (self._budget.note,) * self._budget.is_over
+        background = (BACKGROUND_NOTE.format(self._background_use),) * bool(self._background_use)
+        labels = [self._plan.cells[i].label for i, skip in sorted(self._skips.items()) if skip.detail == SLOW_CAUSE]
+        slow = (SLOW_NOTE.format(number_cells(labels)),) * bool(labels)
+        return (OUTPUT_NOTE,) * self._printed_much + background + slow + (self._budget.note,) * self._budget.is_over
 
-    def _failure(self, lost: WorkerLost, subject: str) -> Failure:
-        return lost.failure(subject, self._timeout_s, self._memory_bytes)
+    def _failure(self, error: WorkerLost, subject: str) -> Failure:
+        return error.failure(subject, self._timeout_s, self._memory_bytes)
 
     def _run_cells(self) -> None:
         """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that.
         So is one that had to be ended because nobody could look at what it uses."""
-        lost = self._worker.lost if self._worker is not None else None
-        if isinstance(lost, WorkerLost):
-            self._background_use = self._failure(lost, "it").message.removeprefix("it ").rstrip(".")
-        if lost is not None:
+        background_error = self._worker.error if self._worker is not None else None
+        if isinstance(background_error, WorkerLost):
+            self._background_use = self._failure(background_error, "it").message.removeprefix("it ").rstrip(".")
+        if background_error is not None:
             self.close()
         while self._worker is None:
-            self._failures, self._bound = {}, {}
+            self._cell_failures, self._bindings = {}, {}
             self._worker = self._start_worker()
             for position in range(len(self._plan.cells)):
-                if position in self._skipped:
+                if position in self._skips:
                     continue
                 try:
                     self._run(position)
-                except WorkerLost as lost:
+                except WorkerLost as error:
                     self.close()
-                    self._skip(position, lost)
+                    self._skip(position, error)
                     break
 
     def _run(self, position: int) -> None:
         """Runs a cell. Raises: WorkerLost; SandboxError where one of the lesson's own fails before which nothing of the learner's ran."""
         cell = self._plan.cells[position]
-        repeated = position in self._finished
+        is_rerun = position in self._finished_cells
         if (
             cell.own
-            and not repeated
+            and not is_rerun
             and self._cells_s >= self._timeout_s * CELLS_TIMES
             and position not in self._plan.owners.values()
         ):
-            self._skipped[position] = SkippedCell("timeout", SLOW)
+            self._skips[position] = SkippedCell("timeout", SLOW_CAUSE)
             return
         if self._budget.is_over:
-            self._skipped[position] = SkippedCell("timeout", self._budget.cause)
+            self._skips[position] = SkippedCell("timeout", self._budget.cause)
             return
-        request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
+        request = {"do": "cell", "label": cell.label, "text": cell.text, "names": tuple(self._plan.exercises)}
         assert self._worker is not None
         worker = self._worker
         try:
             reply = worker.request(request, max(self._timeout_s, 0.001))
-            self._finished.add(position)
+            self._finished_cells.add(position)
         finally:
             spent_s = self._charge(worker)
-            if not repeated:
+            if not is_rerun:
                 self._cells_s += spent_s
         self._printed_much |= reply.get("printed_much") is True
-        with self._valid():
+        with self._close_on_malformed():
             failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
             bound = [name for name in reply["bound"] if name in self._plan.exercises]
         if failure is not None:
-            self._failures[position] = failure
-            if not any(earlier.own for earlier in self._plan.cells[: position + 1]):
+            self._cell_failures[position] = failure
+            if not any(previous.own for previous in self._plan.cells[: position + 1]):
                 self.close()
                 raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
         if cell.own:
-            self._bound.update(dict.fromkeys(bound, position))
+            self._bindings.update(dict.fromkeys(bound, position))
 
-    def _skip(self, position: int, lost: WorkerLost) -> None:
+    def _skip(self, position: int, error: WorkerLost) -> None:
         """Leaves a cell out from now on; after too many, all that follow it; then all."""
-        self._skipped[position] = lost
+        self._skips[position] = error
         self._restarts += 1
         if self._restarts > MAX_RESTARTS:
             first = position if self._restarts <= 2 * MAX_RESTARTS else 0
             reason = f"{self._restarts} other cells ended the process"
-            for later in range(first, len(self._plan.cells)):
-                self._skipped.setdefault(later, SkippedCell(lost.kind, reason))
+            for index in range(first, len(self._plan.cells)):
+                self._skips.setdefault(index, SkippedCell(error.kind, reason))

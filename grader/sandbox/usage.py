@@ -19,7 +19,7 @@ MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learne
 _KERNEL_LISTS = os.path.exists("/proc/thread-self/children")
 
 
-def below(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """The processes that descend from this one; those of a process with more than MAX_THREADS threads are left out."""
     if not _KERNEL_LISTS:
         with contextlib.suppress(psutil.Error):
@@ -41,7 +41,7 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def too_much(pids: Sequence[int], folder: str, memory_bytes: int) -> tuple[str, str] | None:
+def find_excess(pids: Sequence[int], folder: str, memory_bytes: int) -> tuple[str, str] | None:
     """What is too much of what a worker's processes use: how it is lost and in which words, for WorkerLost. None where nothing is.
 
     folder: where they may write, '' for nowhere. memory_bytes: how much they may use.
@@ -50,7 +50,7 @@ def too_much(pids: Sequence[int], folder: str, memory_bytes: int) -> tuple[str, 
         return "threads", f"more than {MAX_THREADS} threads at once"
     if _memory(pids, memory_bytes) > memory_bytes:
         return "memory", ""
-    excess = _too_full(folder, pids) if folder else ""
+    excess = _disk_excess(folder, pids) if folder else ""
     return ("disk", excess) if excess else None
 
 
@@ -59,11 +59,11 @@ def clocks_s(pid: int) -> tuple[float, float]:
     and of the processor that its threads used beside the main one, those included that have ended."""
     with (
         contextlib.suppress(OSError, ValueError),
-        open(f"/proc/{pid}/stat", "rb") as whole,
-        open(f"/proc/{pid}/schedstat", "rb") as main,
+        open(f"/proc/{pid}/stat", "rb") as process_file,
+        open(f"/proc/{pid}/schedstat", "rb") as thread_file,
     ):
-        ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
-        used_s, waited_s = (int(number) / 1e9 for number in main.read().split()[:2])
+        ticks = sum(map(int, process_file.read().rpartition(b")")[2].split()[11:13]))
+        used_s, waited_s = (int(number) / 1e9 for number in thread_file.read().split()[:2])
         return waited_s, max(ticks / os.sysconf("SC_CLK_TCK") - used_s, 0.0)
     return 0.0, 0.0
 
@@ -77,10 +77,10 @@ def _sum(measure: Callable[[psutil.Process], int], pids: Sequence[int]) -> int:
     return total
 
 
-def _memory(pids: Sequence[int], enough: int) -> int:
-    """Bytes in use by these processes. Where that is more than enough, pages shared by several are divided among them (Linux)."""
-    whole = _sum(lambda process: process.memory_info().rss, pids)
-    return whole if whole <= enough else _sum(_share, pids)
+def _memory(pids: Sequence[int], limit: int) -> int:
+    """Bytes in use by these processes. Where that is more than the limit, pages shared by several are divided among them (Linux)."""
+    resident = _sum(lambda process: process.memory_info().rss, pids)
+    return resident if resident <= limit else _sum(_share, pids)
 
 
 def _share(process: psutil.Process) -> int:
@@ -89,18 +89,18 @@ def _share(process: psutil.Process) -> int:
     return process.memory_info().rss
 
 
-def _too_full(folder: str, pids: Sequence[int]) -> str:
+def _disk_excess(folder: str, pids: Sequence[int]) -> str:
     """What is too much of the files below a folder and of those without a name that the processes hold open; '' where nothing is."""
-    count, size, waiting = 0, sum(map(_held_bytes, pids)), [folder]
-    while waiting:
+    count, size, pending = 0, sum(map(_deleted_file_bytes, pids)), [folder]
+    while pending:
         try:
-            with os.scandir(waiting.pop()) as entries:
+            with os.scandir(pending.pop()) as entries:
                 for entry in entries:
                     count += 1
                     with contextlib.suppress(FileNotFoundError):
                         size += _blocks(entry.stat(follow_symlinks=False))
                         if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
+                            pending.append(entry.path)
                     if count > MAX_FILES:
                         return f"it held more than {MAX_FILES} files"
         except (FileNotFoundError, NotADirectoryError):
@@ -110,7 +110,7 @@ def _too_full(folder: str, pids: Sequence[int]) -> str:
     return f"it held more than {MAX_DISK_BYTES >> 20} MiB" if size > MAX_DISK_BYTES else ""
 
 
-def _held_bytes(pid: int) -> int:
+def _deleted_file_bytes(pid: int) -> int:
     """Bytes on the disk of a process's open files that have been removed, as temporary files are (Linux)."""
     size = 0
     with contextlib.suppress(OSError):

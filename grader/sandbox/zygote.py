@@ -13,7 +13,7 @@ import psutil
 
 from grader.sandbox import usage
 from grader.sandbox.isolation import SandboxError
-from grader.sandbox.process import START_S, Program, Worker, end_marked, end_tree, last_output, start_interpreter
+from grader.sandbox.process import START_S, Program, Worker, end_strays, end_tree, last_output, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
 
 
@@ -24,10 +24,10 @@ class ForkedWorker(Worker):
         super().__init__(channel, memory_bytes, pid)
         assert forker.parent is not None and forker.control is not None
         self._forker, self._parent, self._control = forker, forker.parent, forker.control  # it may have others later
-        self._ended = False
+        self._is_over = False
 
     def _has_ended(self) -> bool:
-        if not self._ended:
+        if not self._is_over:
             self._control.setblocking(False)
             try:
                 self._control.recv(1, socket.MSG_PEEK)
@@ -39,7 +39,7 @@ class ForkedWorker(Worker):
         return True
 
     def _receive_end(self) -> None:
-        self._ended = True
+        self._is_over = True
         report = receive(self._control, 10.0)
         if report.startswith("ended "):
             self.status = int(report.split()[1])
@@ -48,11 +48,11 @@ class ForkedWorker(Worker):
 
     def _pids(self) -> list[int]:
         # A parent that has ended: its number may be another's by now.
-        return usage.below(self._parent.pid) if self._parent.is_running() else []
+        return usage.descendants(self._parent.pid) if self._parent.is_running() else []
 
     def _end(self) -> None:
         self._channel.close()
-        if not self._ended:
+        if not self._is_over:
             with contextlib.suppress(OSError):
                 self._control.send(b"end")
             self._receive_end()
@@ -78,9 +78,9 @@ class Zygote:
 
     def __init__(self, program: Program, folder: str | None = None) -> None:
         folder = folder or new_folder()
-        control, its_control = control_pair()
+        control, child_control = control_pair()
         self.channel = ZygoteChannel(control, program.torch, folder)
-        self.process = start_interpreter("warm", program, its_control, folder)
+        self.process = start_interpreter("warm", program, child_control, folder)
 
     def close(self) -> None:
         """Ends it, its workers and all that those started. May be called again."""
@@ -89,7 +89,7 @@ class Zygote:
             return
         end_forking(control, self.process)
         if self.process.wait() != 0:
-            end_marked(folder)
+            end_strays(folder)
         remove_folder(folder)
 
 
@@ -116,9 +116,9 @@ class Forker:
 
     def _fork(self, memory_bytes: int) -> ForkedWorker:
         control = self.control or self._begin()
-        channel, its_channel = socket.socketpair()
-        with its_channel, contextlib.suppress(OSError):
-            socket.send_fds(control, [b"fork"], [its_channel.fileno()])
+        channel, child_channel = socket.socketpair()
+        with child_channel, contextlib.suppress(OSError):
+            socket.send_fds(control, [b"fork"], [child_channel.fileno()])
         answer = receive(control, START_S)
         if not answer.startswith("forked "):
             channel.close()
@@ -133,10 +133,10 @@ class Forker:
 
     def _begin(self) -> socket.socket:
         if self._shared is not None:
-            self.control, its_control = control_pair()
-            with its_control:
+            self.control, child_control = control_pair()
+            with child_control:
                 try:
-                    socket.send_fds(self._shared.control, [b"supervisor"], [its_control.fileno()])
+                    socket.send_fds(self._shared.control, [b"supervisor"], [child_control.fileno()])
                     return self.control
                 except OSError:  # that zygote has ended
                     self._shared = None
@@ -169,10 +169,10 @@ def end_forking(control: socket.socket, process: psutil.Process | None) -> None:
     control.close()
     if process is None:
         return
-    ended = None
+    status = None
     with contextlib.suppress(psutil.Error):
-        ended = process.wait(5.0)
-    if ended != 0:
+        status = process.wait(5.0)
+    if status != 0:
         with contextlib.suppress(psutil.Error):
             end_tree([process, *process.children(recursive=True)], process.pid)
 

@@ -32,70 +32,68 @@ MODULES = """
 CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), ("torch.nn", "Parameter"))
 
 
-class _Kept(NamedTuple):
-    """What a module was. spaces: its namespaces with their values, in the order of binding; functions: its own and those that it
-    imports from this package; codes: theirs, one after the other; needs: the modules that these are from."""
+class _Snapshot(NamedTuple):
+    """What a module was. namespaces: its own with their values, in the order of binding; functions: its own and those that it imports
+    from this package; codes: theirs, one after the other; modules: those that these are from."""
 
-    spaces: list[tuple[Any, tuple]]
+    namespaces: list[tuple[Any, tuple]]
     functions: list[FunctionType]
     codes: tuple
-    needs: frozenset[str]
+    modules: frozenset[str]
 
 
-_kept: dict[str, _Kept] = {}
+_snapshots: dict[str, _Snapshot] = {}
 
 
-def keep(module: Any) -> None:
+def take_snapshot(module: Any) -> None:
     """Takes down what a module's names, the attributes of its classes and the code of its functions are."""
-    spaces = [*_spaces(vars(module), module.__name__)]
-    functions = {
-        value for space in spaces for value in map(_plain, tuple(space.values())) if type(value) is FunctionType
-    }
-    own = [one for one in functions if one.__module__.startswith(__package__)]
-    needs = frozenset(one.__module__ for one in own) | {module.__name__}
-    _kept[module.__name__] = _Kept([(space, tuple(space.values())) for space in spaces], own, _codes(own), needs)
+    namespaces = [(space, tuple(space.values())) for space in _namespaces(vars(module), module.__name__)]
+    functions = {value for _, values in namespaces for value in map(_unwrap, values) if type(value) is FunctionType}
+    own = [function for function in functions if function.__module__.startswith(__package__)]
+    modules = frozenset(function.__module__ for function in own) | {module.__name__}
+    _snapshots[module.__name__] = _Snapshot(namespaces, own, _codes(own), modules)
 
 
 def _codes(functions: list[FunctionType]) -> tuple:
     return tuple(chain.from_iterable(map(_CODE, functions)))
 
 
-def _spaces(space: Any, module: str) -> Iterator[Any]:
+def _namespaces(namespace: Any, module: str) -> Iterator[Any]:
     """A namespace, and those of what it holds: the module's own classes, tables, and what it keeps of torch."""
-    yield space
-    for value in tuple(space.values()):
+    yield namespace
+    for value in tuple(namespace.values()):
         if type(value) is dict and value is not sys.modules:
             yield value
         elif type(value) is OfTorch:
-            yield from _spaces(vars(value), module)
+            yield from _namespaces(vars(value), module)
         elif isinstance(value, type) and value.__module__ == module:
             yield vars(value)
 
 
-def _plain(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     """The function in a method, or in a property."""
     return getattr(value, "__func__", None) or getattr(value, "fget", None) or value
 
 
-def intact(*modules: str) -> bool:
+def is_intact(*modules: str) -> bool:
     """Whether all is as it was in these modules, by default all, and in those whose functions they use, as far as these are kept.
 
     New names come last in their namespace. They are no change, but for those that hide a built-in name.
     """
-    needed = {other for name in modules or _kept if name in _kept for other in _kept[name].needs}
-    kept = [_kept[name] for name in needed if name in _kept]
-    return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
-        all(map(operator.is_, _codes(one.functions), one.codes)) for one in kept
+    names = {other for name in modules or _snapshots if name in _snapshots for other in _snapshots[name].modules}
+    snapshots = [_snapshots[name] for name in names if name in _snapshots]
+    return all(_is_same(space, values) for snapshot in snapshots for space, values in snapshot.namespaces) and all(
+        all(map(operator.is_, _codes(snapshot.functions), snapshot.codes)) for snapshot in snapshots
     )
 
 
-def _same(space: Any, before: tuple) -> bool:
-    return _begins(space, before) and BUILTINS.keys().isdisjoint(islice(space, len(before), None))
+def _is_same(namespace: Any, values: tuple) -> bool:
+    return _begins(namespace, values) and BUILTINS.keys().isdisjoint(islice(namespace, len(values), None))
 
 
-def _begins(space: Any, before: tuple) -> bool:
+def _begins(namespace: Any, values: tuple) -> bool:
     """Whether the first values of a namespace are still these."""
-    return len(space) >= len(before) and all(map(operator.is_, before, space.values()))
+    return len(namespace) >= len(values) and all(map(operator.is_, values, namespace.values()))
 
 
 class ProcessState:
@@ -103,22 +101,22 @@ class ProcessState:
 
     def __init__(self) -> None:
         # Values in the order of binding: what is bound anew stays in its place, and new names come last.
-        self._values = {place: tuple(vars(owner).values()) for place, owner in _owners()}
+        self._values = {path: tuple(vars(owner).values()) for path, owner in _owners()}
         self._settings = _settings()
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether a name is bound to something else by now, of the libraries or of this package, or is gone, or a setting differs.
 
         New names are no change.
         """
-        if _settings() != self._settings or not intact():
+        if _settings() != self._settings or not is_intact():
             return True
-        return not all(_begins(vars(owner), self._values.get(place, ())) for place, owner in _owners())
+        return not all(_begins(vars(owner), self._values.get(path, ())) for path, owner in _owners())
 
 
 def _owners() -> list[tuple[Any, Any]]:
     owners: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
-    owners += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
+    owners += [(path, getattr(sys.modules[path[0]], path[1])) for path in CLASSES if path[0] in sys.modules]
     return owners
 
 

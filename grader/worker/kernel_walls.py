@@ -29,10 +29,10 @@ _SYSTEM = """
     /usr/share/fontconfig /usr/share/matplotlib /etc/ld.so.cache /etc/fonts /etc/localtime /etc/mime.types
     /dev/urandom /dev/random /dev/zero /proc/cpuinfo /proc/meminfo /sys/devices/system/cpu
 """.split()
-_OF_PREFIX = ("lib", "lib64", "share/zoneinfo")  # all else of an environment's folder may be the course itself
+_PREFIX_FOLDERS = ("lib", "lib64", "share/zoneinfo")  # all else of an environment's folder may be the course itself
 _PACKAGES = ("site-packages", "dist-packages")
 # Half of the members of site-packages, which are found by listing it: that is not granted then.
-_OF_PIP = (".dist-info", ".egg-info", ".pth")
+_PIP_FILES = (".dist-info", ".egg-info", ".pth")
 
 
 def apply_walls(folder: str) -> str:
@@ -44,12 +44,12 @@ def apply_walls(folder: str) -> str:
     if sys.platform != "linux":
         return "linux"
     try:
-        alone = len(os.listdir("/proc/self/task")) == 1  # Landlock binds the thread that calls it and what that starts
+        threads = len(os.listdir("/proc/self/task"))  # Landlock binds the thread that calls it and what that starts
         if not landlock(folder):
             return "landlock"
         if not system_calls.shut():
             return "seccomp"
-        return "" if alone and verify_walls() else "enforcement"
+        return "" if threads == 1 and verify_walls() else "enforcement"
     except (OSError, ValueError, AttributeError):
         return "enforcement"
 
@@ -57,13 +57,13 @@ def apply_walls(folder: str) -> str:
 def verify_walls() -> bool:
     """Whether both walls refuse what they are to refuse, tried from inside: an emulated kernel may take them and enforce neither."""
     return (
-        _refused(errno.EACCES, lambda: os.open(os.sep, os.O_RDONLY))
-        and _refused(errno.EPERM, lambda: os.open(os.devnull, os.O_ACCMODE))
-        and _refused(errno.EPERM, lambda: os.kill(os.getppid(), 0))
+        _is_refused(errno.EACCES, lambda: os.open(os.sep, os.O_RDONLY))
+        and _is_refused(errno.EPERM, lambda: os.open(os.devnull, os.O_ACCMODE))
+        and _is_refused(errno.EPERM, lambda: os.kill(os.getppid(), 0))
     )
 
 
-def _refused(number: int, attempt: Callable[[], object]) -> bool:
+def _is_refused(number: int, attempt: Callable[[], object]) -> bool:
     try:
         attempt()
     except OSError as error:
@@ -77,7 +77,7 @@ def landlock(folder: str) -> bool:
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
         return False
-    handled, attribute = rules(version)
+    rights, attribute = rules(version)
     ruleset = libc.syscall(_CREATE_RULESET, attribute, ctypes.c_size_t(len(attribute)), 0)
     if ruleset < 0:
         return False
@@ -85,7 +85,7 @@ def landlock(folder: str) -> bool:
         for path in readable():
             _allow(libc, ruleset, path, READ_FILE | READ_DIR)
         _allow(libc, ruleset, os.devnull, READ_FILE | WRITE_FILE)
-        _allow(libc, ruleset, folder, handled & ~(_MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV))
+        _allow(libc, ruleset, folder, rights & ~(_MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV))
         return libc.syscall(_RESTRICT_SELF, ruleset, _LOG_OFF if version >= 7 else 0) == 0
     finally:
         os.close(ruleset)
@@ -97,9 +97,9 @@ def rules(version: int) -> tuple[int, bytes]:
     1: thirteen rights; 2: renaming between folders; 3: truncating; 4: TCP (bind, connect); 5: a device's ioctl;
     6: signals and abstract sockets of processes outside. An attribute longer than the kernel's own is an error.
     """
-    handled = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)) - 1
-    words = [handled, *[0b11] * (version >= 4), *[0b11] * (version >= 6)]
-    return handled, struct.pack(f"={len(words)}Q", *words)
+    rights = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)) - 1
+    words = [rights, *[0b11] * (version >= 4), *[0b11] * (version >= 6)]
+    return rights, struct.pack(f"={len(words)}Q", *words)
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
@@ -118,43 +118,43 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
 @cache
 def readable() -> tuple[str, ...]:
     """Folders and files that a worker may read: Python, its libraries, this folder; nothing of the course, wherever it lies."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    package = os.path.dirname(here)
+    worker_folder = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(worker_folder)
     course = os.path.dirname(package)
-    packages = {entry for entry in sys.path if os.path.basename(entry) in _PACKAGES}  # a .pth file may add any folder
+    packages = {path for path in sys.path if os.path.basename(path) in _PACKAGES}  # a .pth file may add any folder
     packages |= {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
-    roots = {os.path.join(prefix, name) for prefix in prefixes for name in _OF_PREFIX}
-    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_linked(packages), *_SYSTEM}
+    roots = {os.path.join(prefix, name) for prefix in prefixes for name in _PREFIX_FOLDERS}
+    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_links(packages), *_SYSTEM}
     # An editable installation leaves a copy of the course among the libraries.
-    installed = {os.path.join(entry, os.path.basename(package)) for entry in packages}
-    hidden = {os.path.realpath(place) for place in (package, *installed) if os.path.isdir(place)}
+    copies = {os.path.join(path, os.path.basename(package)) for path in packages}
+    course_folders = {os.path.realpath(folder) for folder in (package, *copies) if os.path.isdir(folder)}
     if os.path.isfile(os.path.join(course, "pyproject.toml")):  # a checkout: all beside the package is the course's
-        hidden.add(os.path.realpath(course))
-    paths = {path for root in roots for path in _without(os.path.realpath(root), hidden)}
-    return (*sorted(path for path in paths if not any(_inside(path, other) for other in paths - {path})), here)
+        course_folders.add(os.path.realpath(course))
+    paths = {path for root in roots for path in _without(os.path.realpath(root), course_folders)}
+    return (*sorted(path for path in paths if not any(_inside(path, other) for other in paths - {path})), worker_folder)
 
 
-def _linked(folders: Set[str]) -> list[str]:
+def _links(folders: Set[str]) -> list[str]:
     """The links in these folders: some installers link packages from a store."""
     return [str(path) for folder in folders for path in Path(folder).glob("*") if path.is_symlink()]
 
 
-def _without(root: str, hidden: Set[str]) -> list[str]:
+def _without(root: str, course_folders: Set[str]) -> list[str]:
     """root, or where something hidden lies in it, its other members, links aside: they lead back to what is hidden (lib64 → lib).
 
     What lies inside a hidden place is not looked for: an environment's libraries may lie inside a checkout.
     """
-    if root in hidden:
+    if root in course_folders:
         return []
-    if not any(_inside(place, root) for place in hidden):
+    if not any(_inside(folder, root) for folder in course_folders):
         return [root]
     try:
         with os.scandir(root) as members:
-            kept = [member.path for member in members if not (member.is_symlink() or member.name.endswith(_OF_PIP))]
+            paths = [member.path for member in members if not (member.is_symlink() or member.name.endswith(_PIP_FILES))]
     except OSError:  # not ours to read
         return []
-    return [path for member in kept for path in _without(member, hidden)]
+    return [path for child in paths for path in _without(child, course_folders)]
 
 
 def _inside(path: str, folder: str) -> bool:

@@ -43,7 +43,7 @@ def apply(memory_bytes: int, cpu_s: int) -> None:
     set_limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
     set_limit("RLIMIT_CPU", used_cpu_s() + cpu_s, 1)  # first SIGXCPU, which says what it is
     if sys.platform == "linux":
-        set_limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
+        set_limit("RLIMIT_NPROC", _count_threads_of_user() + MAX_PROCESSES)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large raises OSError
 
 
@@ -76,8 +76,8 @@ def drop_capabilities() -> None:
     sets = ctypes.create_string_buffer(24)
     if libc.capget(this_process, sets) == 0:
         effective, permitted = struct.unpack_from("=II", sets)
-        left = 1 << CAP_DAC_READ_SEARCH
-        libc.capset(this_process, struct.pack("=6I", effective & left, permitted & left, 0, 0, 0, 0))
+        capability = 1 << CAP_DAC_READ_SEARCH
+        libc.capset(this_process, struct.pack("=6I", effective & capability, permitted & capability, 0, 0, 0, 0))
 
 
 def die_with_parent(parent: int) -> None:
@@ -95,9 +95,9 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def hide_memory(hidden: bool) -> None:
-    """Whether other processes of this user may read this one's memory and descriptors (Linux only)."""
-    _prctl(PR_SET_DUMPABLE, 0 if hidden else 1)
+def hide_memory(is_hidden: bool) -> None:
+    """Hides this process's memory and descriptors from others of this user, or shows them (Linux only)."""
+    _prctl(PR_SET_DUMPABLE, 0 if is_hidden else 1)
 
 
 def end_all_children(deadline_s: float = 5.0) -> dict[int, int]:
@@ -121,12 +121,12 @@ def end_all_children(deadline_s: float = 5.0) -> dict[int, int]:
 
 def children() -> list[int]:
     """Process ids of this process's children, zombies included (Linux only)."""
-    me = os.getpid()
+    own_pid = os.getpid()
     try:
-        with open(f"/proc/self/task/{me}/children") as file:
+        with open(f"/proc/self/task/{own_pid}/children") as file:
             return [int(pid) for pid in file.read().split()]
     except OSError:  # a kernel without this file
-        return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _parent_of(pid) == me]
+        return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _parent_of(pid) == own_pid]
 
 
 def _parent_of(pid: str) -> int:
@@ -147,27 +147,27 @@ def set_limit(name: str, value: int, grace: int | None = 0) -> None:
 
     grace: None leaves the hard one as it is, so that the soft one can be raised again.
     """
-    which = getattr(resource, name, None)
-    if which is None:
+    kind = getattr(resource, name, None)
+    if kind is None:
         return
-    most = resource.getrlimit(which)[1]
-    wanted = (value, most if grace is None else value + grace)
-    soft, hard = (one if most == resource.RLIM_INFINITY else min(one, most) for one in wanted)
+    ceiling = resource.getrlimit(kind)[1]
+    limits = (value, ceiling if grace is None else value + grace)
+    soft, hard = (limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling) for limit in limits)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(which, (soft, hard))
+        resource.setrlimit(kind, (soft, hard))
 
 
 def used_cpu_s() -> int:
     """Whole seconds of the processor that this process has used; 0 where the system has no limits."""
-    used = resource.getrusage(resource.RUSAGE_SELF) if resource is not None else None
-    return int(used.ru_utime + used.ru_stime) if used else 0
+    usage = resource.getrusage(resource.RUSAGE_SELF) if resource is not None else None
+    return int(usage.ru_utime + usage.ru_stime) if usage else 0
 
 
-def _processes_of_user() -> int:
+def _count_threads_of_user() -> int:
     """Threads of this user at this moment: the limit counts those of other programs too."""
-    me, count = os.getuid(), 0
+    uid, count = os.getuid(), 0
     for pid in os.listdir("/proc"):
         with contextlib.suppress(OSError):
-            if pid.isdigit() and os.stat(f"/proc/{pid}").st_uid == me:
+            if pid.isdigit() and os.stat(f"/proc/{pid}").st_uid == uid:
                 count += len(os.listdir(f"/proc/{pid}/task"))
     return count

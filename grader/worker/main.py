@@ -28,9 +28,9 @@ from .values import Failure, Observation
 
 def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
-    me = os.getpid()
+    own_pid = os.getpid()
     notebook: Any = None
-    current, around = "", None  # the exercise that answers, and the process before the first did
+    exercise, initial_state = "", None  # the exercise that answers, and the process before the first did
     modes = contextlib.ExitStack()
     watch.follow_threads()
     while True:
@@ -47,24 +47,24 @@ def serve(channel: socket.socket) -> None:
             notebook = CellRunner()
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
-        elif around is not None and request["name"] != current and around.changed():
+        elif initial_state is not None and request["name"] != exercise and initial_state.has_changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            if around is None:
+            if initial_state is None:
                 # A cell may have put something else in the place of torch's functions.
                 with contextlib.suppress(Exception):
                     modes.enter_context(default_modes())
-                around = ProcessState()
-            current = request["name"]
+                initial_state = ProcessState()
+            exercise = request["name"]
             for case in request["cases"]:
                 answer = answer_of(notebook, request["name"], case)
-                _reply(channel, me, answer, nonce)
+                _reply(channel, own_pid, answer, nonce)
             continue
-        _reply(channel, me, answer, nonce)
+        _reply(channel, own_pid, answer, nonce)
 
 
-def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes) -> None:
-    if os.getpid() != me:  # a fork that the learner's code made has come back from it
+def _reply(channel: socket.socket, own_pid: int, reply: dict[str, Any], nonce: bytes) -> None:
+    if os.getpid() != own_pid:  # a fork that the learner's code made has come back from it
         os._exit(0)
     if output.written_bytes > output.MUCH_BYTES:
         reply["printed_much"] = True
@@ -80,8 +80,8 @@ def _move_into(folder: str) -> None:
 
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
-    failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
-    return {"failure": failure, "bound": list(bound)}
+    failure, names = notebook.run(request["label"], request["text"], request["names"])
+    return {"failure": failure, "bound": list(names)}
 
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:

@@ -19,18 +19,18 @@ import numpy as np
 from numpy import array, errstate, ndarray
 
 from . import output, values
-from .integrity import REBOUND, intact, keep
+from .integrity import REBOUND, is_intact, take_snapshot
 from .operations import LIBRARY_FILES, MAX_CALLS, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, module_of
-from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
+from .values import MAX_TEXT, Failure, Observation, Part, RawPart, Tensor, Variable, describe, is_plain, is_tensor
 from .watch import watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
-_NOT_OWN = (*LIBRARY_FILES, "<frozen")  # files of code that is no learner's
-_NOWHERE = output.NullText(), output.NullText()  # where standard output and standard error go
+_LIBRARY_PREFIXES = (*LIBRARY_FILES, "<frozen")  # files of code that is no learner's
+_NULL_STREAMS = output.NullText(), output.NullText()  # where standard output and standard error go
 
 
 def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
@@ -43,49 +43,49 @@ def observe(candidate: Any, case: Any, *, trusted: bool = False) -> Observation:
     """
     if case.probe != "answer" and not callable(candidate):
         return Observation(failure=Failure("no function", type(candidate).__name__[:MAX_TEXT]))
-    raised: list[warnings.WarningMessage] = []
+    records: list[warnings.WarningMessage] = []
     output.printed = ""
     try:
         args = tuple(materialise(value) for value in case.args)
         kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
         run = Run(args, kwargs, dict(case.options), tuple(case.names), trusted=trusted)
-        given = [
+        inputs = [
             (name, value)
-            for name, value in leaves(run.named().items())
+            for name, value in values.leaves(run.inputs().items())
             if isinstance(value, ndarray) or is_tensor(value)
         ]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
-        run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
-        with _quiet() as raised:
-            with watching(around, run.seen):
+        run.watch, outer_groups = (groups, ()) if case.probe in BASIC else ((), groups)
+        with _quiet() as records:
+            with watching(outer_groups, run.log):
                 raw = find(case.probe)(candidate, run)
             for name, value in raw.items():
-                parts[name] = _part(value, groups, run.seen)
-        after = {name: describe(value) for name, value in given}
+                parts[name] = _part(value, groups, run.log)
+        after = {name: describe(value) for name, value in inputs}
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Observation(failure=failure_from(error), printed=output.printed, warned=_warned(raised))
-    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MAX_CALLS else run.seen)
+        return Observation(failure=failure_from(error), printed=output.printed, warned=_own_warnings(records))
+    calls = tuple(dict.fromkeys(run.log) if len(run.log) > MAX_CALLS else run.log)
     if not SIZED.isdisjoint(groups):
-        calls += (f"{OPERATIONS} {run.seen.operations}",)
-    if not trusted and not intact(__name__, module_of(case.probe)):
+        calls += (f"{OPERATIONS} {run.log.operations}",)
+    if not trusted and not is_intact(__name__, module_of(case.probe)):
         calls += (REBOUND,)
     return Observation(
-        parts, after=after, calls=calls, printed=output.printed, warned=_warned(raised), largest=run.seen.largest
+        parts, after=after, calls=calls, printed=output.printed, warned=_own_warnings(records), largest=run.log.largest
     )
 
 
-def _part(value: Any, groups: tuple[str, ...], ran: values.Seen) -> Part:
+def _part(value: Any, groups: tuple[str, ...], log: values.CallLog) -> Part:
     """What a probe gives, described; a True or False that it found itself is a flag."""
-    marked = value if type(value) is Marked else Marked(value, "flag" if type(value) is bool else "value")
+    raw = value if type(value) is RawPart else RawPart(value, "flag" if type(value) is bool else "value")
     # Reading it is what leaves torch here, so that this and sizes are not looked at.
-    with watching(() if is_plain(marked.value) else tuple(group for group in groups if group not in SIZED), ran):
-        part = describe(marked.value)
-    if marked.role == "value":
+    with watching(() if is_plain(raw.value) else tuple(group for group in groups if group not in SIZED), log):
+        part = describe(raw.value)
+    if raw.role == "value":
         return part
-    return replace(part, role=marked.role, of=marked.of)
+    return replace(part, role=raw.role, of=raw.of)
 
 
 def materialise(value: Any) -> Any:
@@ -111,24 +111,23 @@ def _quiet() -> Iterator[list[warnings.WarningMessage]]:
     """
     streams = sys.stdout, sys.stderr
     numbers = errstate(divide="warn", over="warn", under="ignore", invalid="warn")
-    with warnings.catch_warnings(record=True) as raised, numbers:
+    with warnings.catch_warnings(record=True) as records, numbers:
         warnings.simplefilter("default")
-        sys.stdout, sys.stderr = _NOWHERE
+        sys.stdout, sys.stderr = _NULL_STREAMS
         try:
-            yield raised
+            yield records
         finally:
             sys.stdout, sys.stderr = streams
 
 
-def _warned(raised: list[warnings.WarningMessage]) -> tuple[str, ...]:
+def _own_warnings(records: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """The warnings of the learner's own lines, at most five."""
     try:
-        own = [one for one in raised if not one.filename.startswith(_NOT_OWN)]
-        return tuple(
-            dict.fromkeys(
-                f"{one.category.__name__}: {one.message} (line {one.lineno} of its cell)"[:300] for one in own
-            )
-        )[:5]
+        own = [record for record in records if not record.filename.startswith(_LIBRARY_PREFIXES)]
+        lines = (
+            f"{record.category.__name__}: {record.message} (line {record.lineno} of its cell)"[:300] for record in own
+        )
+        return tuple(dict.fromkeys(lines))[:5]
     except Exception:  # a category or a message of the learner's own
         return ()
 
@@ -149,7 +148,7 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
     one_thread: torch computes in one thread meanwhile; for inputs so small, waiting for others costs far more than they do.
     """
     torch: Any = sys.modules.get("torch")
-    python, legacy = random.getstate(), np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()
     torch_state = torch.get_rng_state() if torch is not None else None
     threads = torch.get_num_threads() if torch is not None else 1
     if one_thread and threads > 1:
@@ -157,8 +156,8 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(python)
-        np.random.set_state(legacy)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
         if torch is not None:
             torch.set_rng_state(torch_state)
             if torch.get_num_threads() != threads:
@@ -198,17 +197,17 @@ def _failure_from(error: BaseException) -> Failure:
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message or "can't allocate memory" in message:
         kind = "memory"
     frames = list(traceback.walk_tb(error.__traceback__))
-    own = [(frame, number) for frame, number in frames if not frame.f_code.co_filename.startswith(_NOT_OWN)]
+    own = [(frame, number) for frame, number in frames if not frame.f_code.co_filename.startswith(_LIBRARY_PREFIXES)]
     if isinstance(error, TypeError) and not own and _is_call(frames[-1][0].f_code.co_filename):
         kind = "call"
     frame, number = own[-1] if own else (None, 0)
     line = _line(frame, number) if frame else ""
     function = _function(frame)
-    its_own = own and own[-1] == frames[-1] and (not line or "NotImplementedError" in line)  # torch raises it, too
-    if type(error) is NotImplementedError and its_own:
-        first, where = own[0]
-        calling = "" if first is frame else _line(first, where)[:MAX_TEXT] or "?"
-        return Failure("not_started", "NotImplementedError", message, calling, function=function)
+    is_stub = own and own[-1] == frames[-1] and (not line or "NotImplementedError" in line)  # torch raises it, too
+    if type(error) is NotImplementedError and is_stub:
+        first, first_number = own[0]
+        caller_line = "" if first is frame else _line(first, first_number)[:MAX_TEXT] or "?"
+        return Failure("not_started", "NotImplementedError", message, caller_line, function=function)
     if isinstance(error, SyntaxError):
         number = error.lineno or number
         line = (error.text or linecache.getline(error.filename or "", number)).strip() or line
@@ -232,21 +231,21 @@ def _function(frame: FrameType | None) -> str:
     return "" if name.startswith("<") else name[:MAX_TEXT]
 
 
-def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
+def _shapes(frame: FrameType, line: str) -> tuple[Variable, ...]:
     """Shapes and small values of the variables that the failing line names, at most eight."""
     variables = []
     for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
         value: Any = frame.f_locals.get(name)
         if isinstance(value, np.ndarray) or is_tensor(value):
             shape = tuple(map(int, value.shape))
-            variables.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
+            variables.append(Variable(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
         elif type(value) is float:
-            variables.append(AtHand(name, repr(value), "float", value=value))
+            variables.append(Variable(name, repr(value), "float", value=value))
         elif type(value) in (int, bool) or (type(value) is str and len(value) < 40):
-            variables.append(AtHand(name, repr(value)[:60]))
+            variables.append(Variable(name, repr(value)[:60]))
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
-            variables.append(AtHand(name, repr(value[:8])))
+            variables.append(Variable(name, repr(value[:8])))
     return tuple(variables[:8])
 
 
-keep(sys.modules[__name__])
+take_snapshot(sys.modules[__name__])

@@ -109,9 +109,9 @@ def library_files(path: Sequence[str]) -> tuple[str, ...]:
 
     An environment may borrow its packages from another (`--system-site-packages`).
     """
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    borrowed = {entry for entry in path if os.path.basename(entry) in ("site-packages", "dist-packages")}
-    return tuple(sorted({*installed, *borrowed, str(Path(__file__).resolve().parent.parent)}))
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    packages = {folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")}
+    return tuple(sorted({*folders, *packages, str(Path(__file__).resolve().parent.parent)}))
 
 
 LIBRARY_FILES = library_files(sys.path)
@@ -128,9 +128,9 @@ def einsum_size(operands: tuple) -> tuple[int, int]:
             arrays = [np.asarray(item) for item in operands[1:]]
             terms: list[Any] = operands[0].replace(" ", "").partition("->")[0].replace("...", "\u2026").split(",")
         else:
-            paired = range(len(operands) // 2)
-            arrays = [np.asarray(operands[2 * i]) for i in paired]
-            terms = [["\u2026" if item is Ellipsis else item for item in operands[2 * i + 1]] for i in paired]
+            pairs = range(len(operands) // 2)
+            arrays = [np.asarray(operands[2 * i]) for i in pairs]
+            terms = [["\u2026" if item is Ellipsis else item for item in operands[2 * i + 1]] for i in pairs]
         if len(arrays) < 2:
             return 0, 0
         sizes: dict[Any, int] = {}
@@ -146,6 +146,6 @@ def _labels(labels: list[Any], ndim: int) -> list[Any]:
     """Gives the axes of an ellipsis names of their own, counted from the right as einsum aligns them."""
     if "\u2026" not in labels:
         return labels
-    at = labels.index("\u2026")
-    hidden = ndim - (len(labels) - 1)
-    return labels[:at] + [("axis", hidden - i) for i in range(hidden)] + labels[at + 1 :]
+    position = labels.index("\u2026")
+    count = ndim - (len(labels) - 1)
+    return labels[:position] + [("axis", count - i) for i in range(count)] + labels[position + 1 :]

@@ -20,7 +20,7 @@ BUILTINS = dict(vars(builtins))
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
 _subclass = type.__subclasscheck__
-_kept: list[OfTorch] = []
+_instances: list[OfTorch] = []
 
 
 def is_a(value: Any, cls: type) -> bool:
@@ -30,9 +30,9 @@ def is_a(value: Any, cls: type) -> bool:
 
 def of_torch() -> Any:
     """torch's, once torch has been imported; None before."""
-    if not _kept and modules.get("torch") is not None:  # None where somebody forbids its import
-        _kept.append(OfTorch())
-    return _kept[0] if _kept else None
+    if not _instances and modules.get("torch") is not None:  # None where somebody forbids its import
+        _instances.append(OfTorch())
+    return _instances[0] if _instances else None
 
 
 class OfTorch:
@@ -42,7 +42,7 @@ class OfTorch:
         import torch
         from torch import _C, nn
 
-        of = _C.TensorBase
+        base = _C.TensorBase
         self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
         self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
         self.Embedding, self.ModuleList = nn.Embedding, nn.ModuleList
@@ -54,13 +54,13 @@ class OfTorch:
         self.grad_is_enabled, self.enable_grad = torch.is_grad_enabled, _C._set_grad_enabled
         self._run_backward = torch.autograd.Variable._execution_engine.run_backward
         self._functions, self._dispatch = _C.DisableTorchFunction, _C._DisableTorchDispatch
-        self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
-        self._data_ptr, self._numel, self._stride = of.data_ptr, of.numel, of.stride
-        self.storage, self.element_size = of.untyped_storage, of.element_size
+        self._numpy, self._float, self._to, self._copy = base.numpy, base.float, base.to, base.copy_
+        self._data_ptr, self._numel, self._stride = base.data_ptr, base.numel, base.stride
+        self.storage, self.element_size = base.untyped_storage, base.element_size
         self.nbytes = _C.StorageBase.nbytes  # type: ignore[attr-defined]
-        self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
+        self._requires, self._detach, self._clone = base.requires_grad_, base.detach, base.clone
         self._getters = {
-            name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")
+            name: getattr(base, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")
         }
         self._dict_of = vars(nn.Module)["__dict__"].__get__
 
@@ -103,12 +103,12 @@ class OfTorch:
             for tensor, numbers in pairs:
                 self._copy(tensor, self.from_numpy(array(numbers, order="C")))
 
-    def gradients(self, total: Any, inputs: tuple) -> tuple:
+    def gradients(self, loss: Any, inputs: tuple) -> tuple:
         """torch.autograd.grad of one number; None where nothing arrives."""
-        one = self.tensor(array(1.0), None)
+        unit = self.tensor(array(1.0), None)
         with self._functions(), self._dispatch():
-            one = self._to(one, self._getters["dtype"](total))
-        return self._run_backward((total,), (one,), False, False, inputs, allow_unreachable=True, accumulate_grad=False)
+            unit = self._to(unit, self._getters["dtype"](loss))
+        return self._run_backward((loss,), (unit,), False, False, inputs, allow_unreachable=True, accumulate_grad=False)
 
     def memory(self, tensor: Any) -> tuple[int, int]:
         """The addresses at which its numbers begin and end."""
@@ -128,38 +128,38 @@ class OfTorch:
     @contextmanager
     def grad_mode(self, on: bool) -> Iterator[None]:
         """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
-        before = self.grad_is_enabled()
+        previous = self.grad_is_enabled()
         self.enable_grad(on)
         try:
             yield
         finally:
-            self.enable_grad(before)
+            self.enable_grad(previous)
 
     def submodules(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every module in a module, itself first, as the beginning of its names ('blocks.0.') and its `__dict__`."""
-        todo: list[tuple[str, Any, tuple[int, ...]]] = [("", module, ())]
-        while todo:
-            prefix, one, above = todo.pop()
-            if not is_a(one, self.Module) or id(one) in above:
+        pending: list[tuple[str, Any, tuple[int, ...]]] = [("", module, ())]
+        while pending:
+            prefix, module, path = pending.pop()
+            if not is_a(module, self.Module) or id(module) in path:
                 continue
-            own = self._dict_of(one)
+            own = self._dict_of(module)
             yield prefix, own
-            inside = [(f"{prefix}{name}.", value, (*above, id(one))) for name, value in entries(own, "_modules")]
-            todo += reversed(inside)
+            parts = [(f"{prefix}{name}.", value, (*path, id(module))) for name, value in entries(own, "_modules")]
+            pending += reversed(parts)
 
-    def submodule(self, module: Any, dotted: str) -> Any:
+    def submodule(self, module: Any, path: str) -> Any:
         """The module of that name in a module; None where there is none."""
-        for name in dotted.split("."):
-            module = self._held(module, "_modules", name)
+        for name in path.split("."):
+            module = self._member(module, "_modules", name)
         return module
 
     def parameter(self, module: Any, name: str) -> Any:
         """A module's own parameter of that name; None where there is none."""
-        return self._held(module, "_parameters", name)
+        return self._member(module, "_parameters", name)
 
-    def _held(self, module: Any, kind: str, name: str) -> Any:
-        held: Any = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
-        return dict.get(held, name) if is_a(held, dict) else None
+    def _member(self, module: Any, kind: str, name: str) -> Any:
+        members: Any = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
+        return dict.get(members, name) if is_a(members, dict) else None
 
     def parameters(self, module: Any) -> dict[str, Any]:
         """By name."""
@@ -173,9 +173,9 @@ class OfTorch:
         """By name: each with whether `state_dict` holds it."""
         buffers = {}
         for prefix, own in self.submodules(module):
-            passing = own.get("_non_persistent_buffers_set", ())
+            transient = own.get("_non_persistent_buffers_set", ())
             for name, value in entries(own, "_buffers"):
-                buffers[prefix + name] = value, name not in passing
+                buffers[prefix + name] = value, name not in transient
         return buffers
 
     def plain_tensors(self, module: Any) -> dict[str, Any]:
@@ -187,14 +187,15 @@ class OfTorch:
 
     def state_dict_names(self, module: Any) -> list[str]:
         """The names in `state_dict`, sorted."""
-        return sorted([*self.parameters(module), *(name for name, (_, kept) in self.buffers(module).items() if kept)])
+        persistent = [name for name, (_, is_persistent) in self.buffers(module).items() if is_persistent]
+        return sorted([*self.parameters(module), *persistent])
 
-    def change(self, module: Any, change: Callable[[Any], Any]) -> None:
+    def change(self, module: Any, function: Callable[[Any], Any]) -> None:
         """Puts something else in the place of each parameter and buffer."""
         for _, own in self.submodules(module):
             for kind in ("_parameters", "_buffers"):
                 for name, value in entries(own, kind):
-                    dict.__setitem__(own[kind], name, change(value))
+                    dict.__setitem__(own[kind], name, function(value))
 
 
 def memory(numbers: ndarray) -> tuple[int, int]:
@@ -207,5 +208,5 @@ def memory(numbers: ndarray) -> tuple[int, int]:
 
 def entries(own: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
     """What a module's `__dict__` holds of '_modules', '_parameters' or '_buffers'; without what is None."""
-    held: Any = own.get(kind)
-    return [(name, value) for name, value in dict.items(held) if value is not None] if is_a(held, dict) else []
+    members: Any = own.get(kind)
+    return [(name, value) for name, value in dict.items(members) if value is not None] if is_a(members, dict) else []

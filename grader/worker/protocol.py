@@ -29,13 +29,13 @@ from .values import (
     MAX_ITEMS,
     MAX_TEXT,
     ROLES,
-    AtHand,
-    Created,
+    Allocation,
     Failure,
     Observation,
     Part,
     Tensor,
-    name_of,
+    Variable,
+    dtype_name,
 )
 
 PREFIX = struct.Struct(">4s16sIQ")
@@ -108,13 +108,13 @@ def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
 
 def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
     """As `receive`, but the message is still to be unpacked."""
-    magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
+    magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_read_exactly(read, PREFIX.size))
     if magic != MAGIC or text_bytes > MAX_JSON_BYTES or blob_bytes > MAX_ARRAY_BYTES:
         raise WireError("these bytes are not a message")
-    return Body(_exactly(read, text_bytes), _exactly(read, blob_bytes)), nonce
+    return Body(_read_exactly(read, text_bytes), _read_exactly(read, blob_bytes)), nonce
 
 
-def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
+def _read_exactly(read: Callable[[int], bytes], count: int) -> bytes:
     data = bytearray()
     while len(data) < count:
         piece = read(min(count - len(data), 1 << 20))
@@ -177,9 +177,9 @@ def _pack(array: np.ndarray, arrays: dict[str, np.ndarray]) -> list[Any]:
     return [name] if axes == list(range(array.ndim)) else [name, axes]
 
 
-def _unpack(place: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The array of that place, as _pack() returned it. It is taken once: what is taken out is no more than came."""
-    name, *order = place
+def _unpack(reference: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The array that a reference from _pack() names. It is taken once: what is taken out is no more than came."""
+    name, *order = reference
     array = arrays.pop(name)
     if array.dtype.kind not in "biuf":
         raise WireError(f"an array of {array.dtype}")
@@ -206,8 +206,8 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "$scalar":
         return _unpack(content, arrays)[()]
     if kind == "$tensor":
-        place, dtype, requires_grad = content
-        return Tensor(_unpack(place, arrays), dtype, requires_grad is True)
+        reference, dtype, requires_grad = content
+        return Tensor(_unpack(reference, arrays), dtype, requires_grad is True)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
@@ -241,7 +241,7 @@ def observation_from_message(message: Any) -> Observation:
             calls=tuple(map(_call, _list(message["calls"], MAX_CALLS + 2))),  # and how many there were, and REBOUND
             printed=_text(message["printed"]),
             warned=tuple(map(_text, _list(message["warned"], 5))),
-            largest=None if message["largest"] is None else _created(*message["largest"]),
+            largest=None if message["largest"] is None else _allocation(*message["largest"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
@@ -253,7 +253,7 @@ def failure_from_message(message: Any) -> Failure:
         number = message["line_number"]
         if message["kind"] not in FAILURE_KINDS or type(number) is not int or abs(number) > 10**9:
             raise WireError("not a failure")
-        shapes = tuple(_at_hand(*variable) for variable in _list(message["shapes"], 32))
+        shapes = tuple(_variable(*row) for row in _list(message["shapes"], 32))
         bases = tuple(map(_text, _list(message["bases"], 32)))
         texts: dict[str, Any] = {key: _text(message[key]) for key in FAILURE_TEXTS}
         return Failure(**texts, line_number=number, shapes=shapes, bases=bases)
@@ -261,8 +261,8 @@ def failure_from_message(message: Any) -> Failure:
         raise WireError(f"not a failure: {error}") from error
 
 
-def _created(shape: Any, elements: Any, line: Any) -> Created:
-    return Created(_sizes(shape), _sizes([elements])[0], _text(line))
+def _allocation(shape: Any, elements: Any, line: Any) -> Allocation:
+    return Allocation(_sizes(shape), _sizes([elements])[0], _text(line))
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
@@ -272,10 +272,10 @@ def _sizes(value: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _at_hand(name: Any, text: Any, kind: Any, shape: Any, value: Any) -> AtHand:
+def _variable(name: Any, text: Any, kind: Any, shape: Any, value: Any) -> Variable:
     if kind not in ("", "array", "float") or type(value) is not float:
-        raise WireError("not a variable at hand")
-    return AtHand(_text(name), _text(text), kind, _sizes(shape), value)
+        raise WireError("not a variable")
+    return Variable(_text(name), _text(text), kind, _sizes(shape), value)
 
 
 def _part(message: Any, depth: int) -> Part:
@@ -300,7 +300,7 @@ def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
     if array.size > MAX_ELEMENTS or (kind in ("number", "bool") and array.ndim):
         return False
     array_dtype = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
-    return name_of(array.dtype) == array_dtype and (kind != "bool" or dtype == "bool")
+    return dtype_name(array.dtype) == array_dtype and (kind != "bool" or dtype == "bool")
 
 
 def _call(value: Any) -> str:
@@ -309,9 +309,9 @@ def _call(value: Any) -> str:
     return value
 
 
-def _list(value: Any, longest: int) -> list[Any]:
-    if type(value) is not list or len(value) > longest:
-        raise WireError(f"a list of at most {longest} was expected")
+def _list(value: Any, limit: int) -> list[Any]:
+    if type(value) is not list or len(value) > limit:
+        raise WireError(f"a list of at most {limit} was expected")
     return value
 
 

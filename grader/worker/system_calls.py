@@ -225,30 +225,30 @@ def shut() -> bool:
         return False
     steps = program(machine, os.getpid())
     buffer = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    head = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
+    header = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
     for_all_threads = 1
-    return c_library().syscall(_SECCOMP[_ARCHITECTURES[machine][0]], 1, for_all_threads, head) == 0
+    return c_library().syscall(_SECCOMP[_ARCHITECTURES[machine][0]], 1, for_all_threads, header) == 0
 
 
-def program(machine: str, me: int) -> list[Step]:
-    """The filter: the architecture, calls whose arguments decide, then every number there is, in ranges. me: this process."""
-    which, audit = _ARCHITECTURES[machine]
+def program(machine: str, own_pid: int) -> list[Step]:
+    """The filter: the architecture, calls whose arguments decide, then every number there is, in ranges. own_pid: this process."""
+    column, audit = _ARCHITECTURES[machine]
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), _UNKNOWN, (_LOAD, 0, 0, 0)]
-    conditions = _conditions(me)
+    conditions = _conditions(own_pid)
     for name, condition in conditions.items():
-        if ALLOWED[name][which] >= 0:
-            steps += [(_EQUAL, 0, len(condition) + 1, ALLOWED[name][which]), *condition, _ALLOW]
-    allowed = {numbers[which] for name, numbers in ALLOWED.items() if name not in conditions}
-    answer = _REFUSE
-    for number in range(max(*allowed, FIRST_NEW) + 2):
-        after = _ALLOW if number in allowed else _REFUSE if number < FIRST_NEW else _UNKNOWN
-        if after != answer:
-            steps += [(_AT_LEAST, 1, 0, number), answer]
-            answer = after
-    return [*steps, answer]
+        if ALLOWED[name][column] >= 0:
+            steps += [(_EQUAL, 0, len(condition) + 1, ALLOWED[name][column]), *condition, _ALLOW]
+    numbers = {row[column] for name, row in ALLOWED.items() if name not in conditions}
+    last_action = _REFUSE
+    for number in range(max(*numbers, FIRST_NEW) + 2):
+        action = _ALLOW if number in numbers else _REFUSE if number < FIRST_NEW else _UNKNOWN
+        if action != last_action:
+            steps += [(_AT_LEAST, 1, 0, number), last_action]
+            last_action = action
+    return [*steps, last_action]
 
 
-def _conditions(me: int) -> dict[str, list[Step]]:
+def _conditions(own_pid: int) -> dict[str, list[Step]]:
     """What has to hold of a call's arguments.
 
     The kernel takes numbers of 32 bits from the lower half of an argument, whatever stands above; a pointer is both halves.
@@ -259,8 +259,8 @@ def _conditions(me: int) -> dict[str, list[Step]]:
         "ioctl": _one_of(1, IOCTL),
         "fcntl": _one_of(1, FCNTL),
         "prctl": _one_of(0, PRCTL),
-        "kill": _one_of(0, (me,)),
-        "tgkill": _one_of(0, (me,)),
+        "kill": _one_of(0, (own_pid,)),
+        "tgkill": _one_of(0, (own_pid,)),
         "prlimit64": _one_of(0, (0,)) + _null(2),  # one's own limits, and only to read them
         "socketpair": _one_of(0, (AF_UNIX,)),
         "sendto": _null(4),  # to the other end, never to an address
@@ -274,7 +274,7 @@ def _load(argument: int) -> Step:
 
 
 def _one_of(argument: int, values: tuple[int, ...]) -> list[Step]:
-    tests = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+    tests = [(_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
     return [_load(argument), *tests, _REFUSE]
 
 

@@ -14,26 +14,26 @@ from typing import Any, NamedTuple
 
 from .operations import BLINDING, ELEMENTARY, LIBRARY_FILES, STARTING
 from .originals import BUILTINS, is_a, of_torch
-from .values import MAX_TEXT, Created, Seen
+from .values import MAX_TEXT, Allocation, CallLog
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
 
-NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
-_IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
+LIBRARY_PREFIXES = (*LIBRARY_FILES, "<frozen ", "<string>")
+_C_TYPES = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 
 
 class Watch:
     """What is looked for, and what was seen of it; without names nothing is looked for, and nothing noted.
 
     sized: whether sizes are looked at. library: whether any call of torch's is looked for. suspects: the names of calls to look at more
-    closely. aside: torch's own functions in which nothing of what is looked for can hide.
+    closely. safe: torch's own functions in which nothing of what is looked for can hide.
     """
 
-    def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
-        self.names, self.seen, self.sized = names, seen, sized
+    def __init__(self, names: frozenset[str], log: CallLog, sized: bool) -> None:
+        self.names, self.log, self.sized = names, log, sized
         self.library = "torch" in names
         self.suspects = names | BLINDING | STARTING if names else frozenset()
-        self.aside = _aside(names)
+        self.safe = _safe_functions(names)
 
 
 class Stack(NamedTuple):
@@ -44,7 +44,7 @@ class Stack(NamedTuple):
     pop: Callable[[], Any]
     push: Callable[[Any], None]
 
-    def put_right(self, mode: Any, height: int) -> bool:
+    def restore(self, mode: Any, height: int) -> bool:
         """Leaves `mode` on top at this height; returns whether it was."""
         if self.height() == height and self.top(height - 1) is mode:
             return True
@@ -62,33 +62,33 @@ stacks: list[Stack] = []  # torch's, of functions and of operators, as the modes
 
 
 @cache
-def _aside(names: frozenset[str]) -> frozenset[Any]:
+def _safe_functions(names: frozenset[str]) -> frozenset[Any]:
     """Of torch's elementary functions those in which nothing of these names can hide: none where its operators cannot be left out."""
-    candidates = elementary() if stacks and "torch" not in names else ()
-    return frozenset(one for one in candidates if one.__name__ not in names)
+    functions = elementary() if stacks and "torch" not in names else ()
+    return frozenset(function for function in functions if function.__name__ not in names)
 
 
-now = Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
+watch = Watch(frozenset(), CallLog(), False)  # what holds at the moment, in all threads
 
 
 def note_sizes(result: Any) -> None:
     """Notes what an operator returned where it is larger than all before. It counts the memory in which a tensor lies, so that an
     expanded view, which has none of its own, counts as what it was expanded from, and a piece of a table as that table."""
-    torch, seen = of_torch(), now.seen
-    for item in result if isinstance(result, (tuple, list)) else (result,):
-        if is_a(item, torch.Tensor):
-            elements = torch.storage_size(item)
-            if elements > seen.most:
+    torch, log = of_torch(), watch.log
+    for tensor in result if isinstance(result, (tuple, list)) else (result,):
+        if is_a(tensor, torch.Tensor):
+            elements = torch.storage_size(tensor)
+            if elements > log.max_elements:
                 try:
-                    shape = tuple(map(int, torch.get(item, "shape")))
+                    shape = tuple(map(int, torch.get(tensor, "shape")))
                 except RuntimeError:  # one of tensors of several shapes
                     shape = (elements,)
-                seen.largest, seen.most = Created(shape, elements, own_line(sys._getframe(2))), elements
+                log.largest, log.max_elements = Allocation(shape, elements, own_line(sys._getframe(2))), elements
 
 
 def own_line(frame: Any) -> str:
     """The learner's own line that is running; '' where none is, as in a thread that runs an operator alone."""
-    while frame is not None and frame.f_code.co_filename.startswith(NOBODY_S):
+    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY_PREFIXES):
         frame = frame.f_back
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:MAX_TEXT] if frame is not None else ""
 
@@ -98,9 +98,11 @@ def elementary() -> frozenset[Any]:
     """torch's own functions, methods and attributes called like one of ELEMENTARY, as its function mode gets them."""
     import torch
 
-    candidates = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
+    functions = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
     return frozenset(
-        one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in candidates if isinstance(one, _IN_C)
+        function.__get__ if isinstance(function, GetSetDescriptorType) else function
+        for function in functions
+        if isinstance(function, _C_TYPES)
     )
 
 
@@ -123,10 +125,10 @@ def mode_classes() -> tuple[type, type]:
     # Of a partial function's call the profile hook is not told, which would take longer than these do.
     storage, nbytes, size = partial(originals.storage), partial(originals.nbytes), partial(originals.element_size)
     plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
-    _aside.cache_clear()
+    _safe_functions.cache_clear()
     stacks.clear()
     try:
-        transformed = partial(C._functorch.peek_interpreter_stack)
+        transform = partial(C._functorch.peek_interpreter_stack)
         pop, push = partial(C._pop_torch_dispatch_stack, None), partial(C._push_on_torch_dispatch_stack)
         height, top = C._len_torch_function_stack, C._get_function_stack_at
         stacks[:] = (
@@ -135,37 +137,37 @@ def mode_classes() -> tuple[type, type]:
         )
     except AttributeError:  # a torch that has them no more: then every operator is looked at
         pass
-    now.aside = _aside(now.names)
+    watch.safe = _safe_functions(watch.names)
 
     class Functions(TorchFunctionMode):
         look = None  # see `watch_results`
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            look, aside = self.look, None
+            look, mode = self.look, None
             # Under vmap a result does not tell the size of what is computed.
-            if func not in now.aside or types not in plain or ((now.sized or look) and transformed() is not None):
+            if func not in watch.safe or types not in plain or ((watch.sized or look) and transform() is not None):
                 name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
-                if name in now.names:
-                    now.seen.append(name)
+                if name in watch.names:
+                    watch.log.append(name)
             else:  # its operators need not be looked at one by one, which would take longer than they do
                 try:
-                    aside = pop()
+                    mode = pop()
                 except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
                     pass
-                if aside is not None and type(aside) is not Operators:  # a mode of that code's own lies above ours
-                    push(aside)
-                    aside = None
+                if mode is not None and type(mode) is not Operators:  # a mode of that code's own lies above ours
+                    push(mode)
+                    mode = None
             try:
                 result = func(*args, **kwargs) if kwargs else func(*args)
             finally:
-                if aside is not None:
-                    push(aside)
-            if look is not None and aside is not None:
+                if mode is not None:
+                    push(mode)
+            if look is not None and mode is not None:
                 look(func, args[0] if result is None and args else result)  # None: written into, as by x[0] = 1
-            if now.sized:
-                now.seen.operations += 1
+            if watch.sized:
+                watch.log.operations += 1
                 try:  # after each call: without a call of ours where there is nothing to note
-                    if type(result) is not Tensor or nbytes(storage(result)) // size(result) > now.seen.most:
+                    if type(result) is not Tensor or nbytes(storage(result)) // size(result) > watch.log.max_elements:
                         note_sizes(result)
                 except (NotImplementedError, RuntimeError):
                     note_sizes(result)
@@ -179,14 +181,14 @@ def mode_classes() -> tuple[type, type]:
             return False  # True would import torch's compiler: three seconds, for code that is not compiled
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            name = "torch" if "torch" in now.names else func.__name__.partition(".")[0]
-            if name in now.names:
-                now.seen.append(name)
+            name = "torch" if "torch" in watch.names else func.__name__.partition(".")[0]
+            if name in watch.names:
+                watch.log.append(name)
             result = func(*args, **kwargs) if kwargs else func(*args)
             if self.look is not None:
                 self.look(func, result)
-            if now.sized:
-                now.seen.operations += 1
+            if watch.sized:
+                watch.log.operations += 1
                 note_sizes(result)
             return result
 

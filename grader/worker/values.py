@@ -45,7 +45,7 @@ ROLES: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
-class Marked:
+class RawPart:
     """A raw value of a probe with what it is. role, of: as in `Part`."""
 
     value: Any
@@ -81,7 +81,7 @@ class Part:
         return None if self.array is None else self.array.shape
 
 
-class AtHand(NamedTuple):
+class Variable(NamedTuple):
     """A variable of the line that failed.
 
     text: what it is, in a few words. kind: 'array', 'float' or '' for anything else. shape: of an array; value: of a float.
@@ -114,7 +114,7 @@ class Failure:
     message: str = ""
     line: str = ""
     line_number: int = 0
-    shapes: tuple[AtHand, ...] = ()
+    shapes: tuple[Variable, ...] = ()
     bases: tuple[str, ...] = ()
     function: str = ""
     lesson: str = ""
@@ -124,7 +124,7 @@ class Failure:
         return exception in (self.type, *self.bases)
 
 
-class Created(NamedTuple):
+class Allocation(NamedTuple):
     """A tensor that was made. elements: how many numbers the memory holds in which it lies; line: the learner's own that made it."""
 
     shape: tuple[int, ...]
@@ -132,15 +132,15 @@ class Created(NamedTuple):
     line: str = ""
 
 
-class Seen(list[str]):
+class CallLog(list[str]):
     """What ran, in order.
 
-    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
+    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. max_elements: how many elements it has.
     operations: how many of torch's ran, where sizes are looked at; one that is made of others may count with them.
     """
 
-    largest: Created | None = None
-    most = -1
+    largest: Allocation | None = None
+    max_elements = -1
     operations = 0
 
 
@@ -163,7 +163,7 @@ class Observation:
     printed: str = ""
     warned: tuple[str, ...] = ()
     digest: bytes = b""
-    largest: Created | None = None
+    largest: Allocation | None = None
 
 
 def is_tensor(value: Any) -> bool:
@@ -172,9 +172,9 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and is_a(value, torch.Tensor)
 
 
-def leaves(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def leaves(pairs: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The values of these names; of a tuple what is in it, called a[0], a[1], …"""
-    for name, value in named:
+    for name, value in pairs:
         if type(value) is tuple:
             yield from leaves((f"{name}[{i}]", item) for i, item in enumerate(value))
         else:
@@ -226,7 +226,7 @@ def _describe(value: Any, depth: int) -> Part:
 
 
 @cache
-def name_of(dtype: np.dtype) -> str:
+def dtype_name(dtype: np.dtype) -> str:
     """NumPy puts the name together anew at each asking."""
     return dtype.name
 
@@ -236,13 +236,13 @@ def _describe_array(value: np.ndarray, part_kind: str = "ndarray") -> Part:
     if kind not in "biuf":
         numbers = "complex numbers" if kind == "c" else value.dtype.name
         return Part("other", text=f"NumPy array of {numbers} with shape {value.shape}"[:MAX_TEXT], unread=True)
-    dtype = name_of(value.dtype)
+    dtype = dtype_name(value.dtype)
     if value.size > MAX_ELEMENTS:
         return Part("other", text=f"NumPy array of {dtype} with shape {value.shape}{_TOO_LARGE}", unread=True)
-    plain = array(ndarray.__array__(value), subok=False, order="C")
-    if plain.dtype.itemsize > 8:  # long double: no other machine need know it
-        plain, dtype = plain.astype(float64), "float64"
-    return Part(part_kind, plain, dtype)
+    copy = array(ndarray.__array__(value), subok=False, order="C")
+    if copy.dtype.itemsize > 8:  # long double: no other machine need know it
+        copy, dtype = copy.astype(float64), "float64"
+    return Part(part_kind, copy, dtype)
 
 
 def _describe_tensor(value: Any) -> Part:

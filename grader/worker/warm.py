@@ -34,7 +34,7 @@ from .integrity import ProcessState
 from .values import Tensor
 
 Work = Callable[[socket.socket], None]
-TIMES = 12  # Python specializes what has run eight times
+REHEARSALS = 12  # Python specializes what has run eight times
 
 # The operations that solutions are made of, put together to nothing: a learner's code could read this.
 CELLS = """
@@ -117,21 +117,21 @@ def _supervise(work: Work, control: socket.socket) -> None:
 
 def _events(control: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
     """Messages with their descriptors; b"" when children have ended. At the end of the stream all children are ended."""
-    wake, wakes = socket.socketpair()
-    for end in (wake, wakes):
+    wake_reader, wake_writer = socket.socketpair()
+    for end in (wake_reader, wake_writer):
         end.setblocking(False)
-    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wake_writer.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
         while True:
-            ready, _, _ = select.select([control, wake], [], [])
+            ready, _, _ = select.select([control, wake_reader], [], [])
             if control in ready:
                 message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
                 if not message:
                     return
                 yield message, descriptors
-            if wake in ready:
-                wake.recv(4096)
+            if wake_reader in ready:
+                wake_reader.recv(4096)
                 yield b"", []
     finally:
         limits.end_all_children()
@@ -141,8 +141,8 @@ def _reap() -> dict[int, int]:
     """Wait statuses, by process id, of the children that have ended."""
     codes = {}
     with suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            codes[ended[0]] = ended[1]
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            codes[child[0]] = child[1]
     return codes
 
 
@@ -185,18 +185,18 @@ def rehearse(torch: bool) -> list[str]:
     if torch:
         tensor = Tensor(x, "float32", requires_grad=True)
         watch = ("softmax", "attention")
-        built: dict[str, Any] = {"init": (2,), "linear": ("w_q",), "no_bias": ("w_q",), "state": {"w_q.weight": x}}
+        contract: dict[str, Any] = {"init": (2,), "linear": ("w_q",), "no_bias": ("w_q",), "state": {"w_q.weight": x}}
         cases["tensors"] = _case("call", (tensor, tensor), watch=(*watch, "table"))
-        cases["Module"] = _case("module", (tensor,), watch=watch, gradients=True, twice=True, **built)
-    notebook, failed = CellRunner(), []
-    for _ in range(TIMES):
-        around = ProcessState()
-        worker.run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "wanted": ("rows",)})
+        cases["Module"] = _case("module", (tensor,), watch=watch, gradients=True, twice=True, **contract)
+    notebook, failures = CellRunner(), []
+    for _ in range(REHEARSALS):
+        state = ProcessState()
+        worker.run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "names": ("rows",)})
         for name, case in cases.items():
-            seen = protocol.unpack(worker.body_of(worker.answer_of(notebook, name, case)))["observation"]
-            failed += [f"{name}: {seen['failure']}"] if seen["failure"] else []
-        failed += ["the state of the process"] if around.changed() else []
-    return failed
+            observation = protocol.unpack(worker.body_of(worker.answer_of(notebook, name, case)))["observation"]
+            failures += [f"{name}: {observation['failure']}"] if observation["failure"] else []
+        failures += ["the state of the process"] if state.has_changed() else []
+    return failures
 
 
 def _case(probe: str, args: tuple, **options: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ all metadata, as some editors lose it.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import pytest
@@ -18,6 +17,7 @@ from grader.source.definitions import defined_names
 from tests.attention.test_zoo import ANIMALS
 from tests.conftest import KEPT, WHOLE_GRID
 from tests.live import verdict_on
+from tests.toy_course import fill, write
 
 _defined = cache(defined_names)
 TAKEN = 3 if WHOLE_GRID else 2  # of the answers of each exercise; the zoo's own test judges all of them live
@@ -37,18 +37,13 @@ def sandbox() -> Sandbox:
 
 def _notebook(path, lesson, answers, bare):
     """The learner's notebook of a lesson with these answers in place of the stubs; others stay unwritten."""
-    notebook = json.loads(json.dumps(open_course().pristine(lesson)))
-    for cell in notebook["cells"]:
-        about = cell["metadata"].get("grader", {})
-        if about.get("role") == "exercise" and about.get("exercise") in answers:
-            cell["source"] = answers[about["exercise"]]
-        if bare:
-            cell["metadata"] = {}
-            cell.pop("id", None)
+    notebook = fill(open_course().pristine(lesson), answers)
     if bare:
         notebook["metadata"] = {}
-    path.write_text(json.dumps(notebook), encoding="utf-8")
-    return path
+        for cell in notebook["cells"]:
+            cell["metadata"] = {}
+            cell.pop("id", None)
+    return write(path, notebook)
 
 
 def _answers(lesson, animals, number):

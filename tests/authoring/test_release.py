@@ -27,7 +27,7 @@ from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading.grade import Settings, grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
-from tests import small_lesson as small
+from tests import small_lesson as small, toy_course as toy
 from tests.bare import environment
 from tests.conftest import ROOT
 from tests.mixing_course import COURSE, with_notebooks
@@ -73,12 +73,8 @@ def run(*command: object, **settings) -> subprocess.CompletedProcess:
 
 def solved(path: Path) -> None:
     """Writes the right answers into a copy of lesson 00's notebook."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        about = cell["metadata"]["grader"]
-        if about.get("role") == "exercise":
-            cell["source"] = references.solution_text(COURSE, about["exercise"])
-    path.write_text(json.dumps(notebook), encoding="utf-8")
+    answers = {name: references.solution_text(COURSE, name) for name in COURSE.exercises[CHOSEN[0]]}
+    toy.write(path, toy.fill(json.loads(path.read_text(encoding="utf-8")), answers))
 
 
 @pytest.fixture(scope="module")

@@ -295,7 +295,7 @@ def test_slow_cells_of_ones_own_cost_no_answer(graded, monkeypatch):
     content = toy.solved()
     content["cells"].insert(0, toy.code("x = 1"))
     report = graded(content)
-    assert report.score == 6 and report.lessons[0].notes == (session.NO_TIME.format("cell 1"),)
+    assert report.score == 6 and report.lessons[0].notes == (session.SLOW_NOTE.format("cell 1"),)
 
 
 def test_an_answer_that_a_later_cell_deletes_is_missing(graded):

@@ -29,12 +29,12 @@ def _serving(look=_sys._getframe):
     return frame
 def _begin_again():
     frame = _serving()
-    if frame.f_locals["around"] is not None:
+    if frame.f_locals["initial_state"] is not None:
         try:
             frame.f_locals["modes"].enter_context(frame.f_globals["default_modes"]())
         except Exception:
             pass
-        frame.f_locals["around"].__init__()
+        frame.f_locals["initial_state"].__init__()
 def undo():
     pass
 def _end(names, undo=undo, space=globals()):
@@ -62,7 +62,7 @@ class OneWorker:
         if worker is None:
             worker = self._sandbox.start()
             for text in self._given:
-                reply = worker.request({"do": "cell", "label": "given cell", "text": text, "wanted": ()}, 60.0)
+                reply = worker.request({"do": "cell", "label": "given cell", "text": text, "names": ()}, 60.0)
                 assert reply["failure"] is None, reply
         return worker
 
@@ -83,7 +83,7 @@ class OneWorker:
         try:
             found = {name: judge(exercise(name), Candidate(name, None, session)) for name in owners}
             worker = session._worker
-            if worker is not None and worker.lost is None and self._undone(worker, f"undo()\n_end({tuple(owners)!r})"):
+            if worker is not None and worker.error is None and self._undone(worker, f"undo()\n_end({tuple(owners)!r})"):
                 self._worker, session._worker = worker, None
         finally:
             session.close()
@@ -91,7 +91,7 @@ class OneWorker:
 
     def _undone(self, worker: Worker, text: str) -> bool:
         try:
-            return worker.request({"do": "cell", "label": "undo", "text": text, "wanted": ()}, 10.0)["failure"] is None
+            return worker.request({"do": "cell", "label": "undo", "text": text, "names": ()}, 10.0)["failure"] is None
         except WorkerLost:
             return False
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from grader.course.course import open_course
 from grader.grading import grade
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
-from tests import small_lesson
+from tests import small_lesson, toy_course as toy
 from tests.live import from_cells
 from tests.mixing_course import COURSE
 
@@ -85,7 +83,7 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
         "import sys as s",
         "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
         "    while 'run' not in getattr(f, 'slacol_f'[::-1]): f = getattr(f, 'kcab_f'[::-1])\n"
-        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()",
+        "    getattr(f, 'slacol_f'[::-1])['run'].log.clear()",
         "out",
     ),
     "the record emptied through a traceback": (
@@ -236,29 +234,10 @@ def passes(folder, sandbox, answer, above, lesson, name):
 
 def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
     """The verdict on the exercise, with a cell above it where one is given."""
-    notebook = json.loads(json.dumps(open_course().pristine(lesson)))
-    at = next(
-        i
-        for i, cell in enumerate(notebook["cells"])
-        if cell["metadata"].get("grader", {}).get("exercise") == name
-        and cell["metadata"]["grader"]["role"] == "exercise"
-    )
-    notebook["cells"][at]["source"] = answer
+    notebook = toy.fill(open_course().pristine(lesson), {name: answer})
     if above:
-        notebook["cells"].insert(
-            at,
-            {
-                "cell_type": "code",
-                "id": "above",
-                "metadata": {},
-                "outputs": [],
-                "source": above,
-                "execution_count": None,
-            },
-        )
-    path = folder / f"{lesson}.ipynb"
-    path.write_text(json.dumps(notebook))
-    return {
-        v.exercise: v
-        for v in grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox).lessons[0].verdicts
-    }[name]
+        position = [cell["source"] for cell in notebook["cells"]].index(answer)
+        notebook["cells"].insert(position, toy.code(above, id="above"))
+    path = toy.write(folder / f"{lesson}.ipynb", notebook)
+    report = grade.grade_submission(grade.Settings(open_course()), path, sandbox=sandbox)
+    return next(verdict for verdict in report.lessons[0].verdicts if verdict.exercise == name)

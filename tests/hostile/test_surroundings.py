@@ -68,4 +68,4 @@ def test_what_an_honest_answer_leaves_is_no_change():
     np.linalg.norm(np.random.default_rng(0).normal(size=3))
     with np.errstate(all="raise"):
         pass
-    assert not around.changed()
+    assert not around.has_changed()

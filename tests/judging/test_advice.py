@@ -15,7 +15,7 @@ from grader.judging.compare import Finding
 from grader.judging.facts import Facts
 from grader.judging.judge import judge
 from grader.source.slips import Slip
-from grader.worker.values import AtHand, Failure
+from grader.worker.values import Failure, Variable
 from tests.live import from_cells
 from tests.mixing_course import COURSE
 
@@ -30,7 +30,7 @@ class Bare(nn.Module):
         self.layer = nn.Linear(2, 2)
 
 
-def facts(type_: str, message: str, line: str = "", shapes: tuple[AtHand, ...] = (), function: str = "") -> Facts:
+def facts(type_: str, message: str, line: str = "", shapes: tuple[Variable, ...] = (), function: str = "") -> Facts:
     failure = Failure("exception", type_, message, line, 1, shapes, function=function)
     return Facts(COURSE.exercise("shares"), Finding("failure", failure=failure))
 
@@ -208,7 +208,9 @@ def test_a_transposition_is_advised_where_it_would_fit():
 
 
 def advised_on(line: str, error: str, **arrays: np.ndarray) -> str:
-    shapes = tuple(AtHand(name, f"{array.shape} {array.dtype}", "array", array.shape) for name, array in arrays.items())
+    shapes = tuple(
+        Variable(name, f"{array.shape} {array.dtype}", "array", array.shape) for name, array in arrays.items()
+    )
     type_, _, message = error.partition(": ")
     return rules.advice(facts(type_, message, line, shapes))
 

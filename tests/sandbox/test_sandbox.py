@@ -17,12 +17,12 @@ from grader.sandbox import usage
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Program
 from grader.sandbox.sandbox import Candidate, Sandbox
-from grader.sandbox.session import MAX_RESTARTS, NO_TIME
+from grader.sandbox.session import MAX_RESTARTS, SLOW_NOTE
 from grader.sandbox.zygote import Zygote
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
-from grader.worker.values import AtHand, Failure, Observation, describe
+from grader.worker.values import Failure, Observation, Variable, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +99,7 @@ def test_a_function_is_called_with_the_case_s_inputs(sandbox):
 def test_what_a_function_raises_comes_with_its_line(sandbox):
     failure = seen(sandbox, "f", "def f(x):\n    y = x[:2]\n    return y @ x")
     assert (failure.kind, failure.type, failure.line) == ("exception", "ValueError", "return y @ x")
-    assert AtHand("x", "(3,) float64", "array", (3,)) in failure.shapes
+    assert Variable("x", "(3,) float64", "array", (3,)) in failure.shapes
     pasted = seen(sandbox, "f", "def f(x):  # as\u2028pasted\n    return (\n        x @ x[:2])")
     assert pasted.line == "x @ x[:2])"
 
@@ -183,7 +183,7 @@ def test_a_child_that_returns_from_the_function_answers_nothing(sandbox):
 
 
 def test_what_an_exercise_returns_is_limited_in_all(quick, monkeypatch):
-    monkeypatch.setattr("grader.sandbox.session.MAX_SHOWN_BYTES", 1_000_000)
+    monkeypatch.setattr("grader.sandbox.session.MAX_REPLY_BYTES", 1_000_000)
     candidates = quick.candidates(
         plan("import numpy as np\ndef f(x): return np.zeros(30_000)", DOUBLE.replace("f(", "g("))
     )
@@ -341,7 +341,7 @@ def test_what_the_guard_itself_cannot_do_costs_one_exercise(quick, monkeypatch):
         raise RuntimeError("not ours to see")
 
     with monkeypatch.context() as patch, pytest.raises(SandboxError, match="what a worker uses could not be looked at"):
-        patch.setattr(usage, "too_much", fail)
+        patch.setattr(usage, "find_excess", fail)
         observation_of(candidates["g"], CASE)
     assert observation_of(candidates["f"], CASE).failure is None and quick.notes == ()
 
@@ -524,7 +524,7 @@ def test_cells_together_have_a_limit(quick, monkeypatch):
     assert candidates["g"].problem is None  # what defines an exercise runs nevertheless
     assert observation_of(candidates["g"], CASE).failure.message == "name 'h' is not defined"
     (note,) = quick._session.notes
-    assert note.startswith(NO_TIME.partition("{")[0]) and note.endswith("5, 6.")
+    assert note.startswith(SLOW_NOTE.partition("{")[0]) and note.endswith("5, 6.")
 
 
 def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch):

@@ -16,7 +16,7 @@ from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
 from grader.worker import protocol
 from grader.worker.observe import observe
-from grader.worker.values import Created, Observation, Tensor
+from grader.worker.values import Allocation, Observation, Tensor
 from grader.worker.watch import watching
 from tests.live import from_cells
 from tests.mixing_course import COURSE, made
@@ -102,7 +102,7 @@ def test_the_line_and_the_shape_are_the_first_of_the_largest():
 
     with watching(("table",)) as seen:
         attend()
-    assert seen.largest == Created((T, T), T * T, "scores = Q @ K.mT")
+    assert seen.largest == Allocation((T, T), T * T, "scores = Q @ K.mT")
 
 
 def test_names_that_a_cell_has_bound_anew_hide_nothing(monkeypatch):
@@ -126,7 +126,7 @@ def test_sizes_are_looked_at_only_where_they_are_asked_for():
 
 
 def test_it_travels():
-    made = Observation(largest=Created((2, 3), 6, "x = q @ k.mT"))
+    made = Observation(largest=Allocation((2, 3), 6, "x = q @ k.mT"))
     assert protocol.observation_from_message(protocol.to_message(made)).largest == made.largest
 
 

@@ -17,7 +17,7 @@ from grader.course.spec import Case
 from grader.worker import protocol
 from grader.worker.observe import observe
 from grader.worker.operations import MAX_CALLS
-from grader.worker.values import AtHand, Failure, Observation, Part, Tensor, describe
+from grader.worker.values import Failure, Observation, Part, Tensor, Variable, describe
 
 
 def through(value):
@@ -184,7 +184,7 @@ def test_failures_come_back_and_long_texts_are_cut():
         "message \ud800",
         "line",
         3,
-        (AtHand("x", "(2,)", "array", (2,)),),
+        (Variable("x", "(2,)", "array", (2,)),),
         function="Home.forward",
     )
     back = protocol.failure_from_message(through(protocol.to_message(failure)))
@@ -192,7 +192,7 @@ def test_failures_come_back_and_long_texts_are_cut():
         "exception",
         2000,
         3,
-        (AtHand("x", "(2,)", "array", (2,)),),
+        (Variable("x", "(2,)", "array", (2,)),),
     )
     assert back.function == "Home.forward"
     assert back.message == "message ?"

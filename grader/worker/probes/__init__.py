@@ -16,9 +16,9 @@ from typing import Any
 from numpy import shape
 
 from .. import originals, values
-from ..integrity import keep
+from ..integrity import take_snapshot
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
-from ..values import Marked, Seen
+from ..values import CallLog, RawPart
 from ..watch import pause_watching, watching
 
 __builtins__ = BUILTINS  # type: ignore[assignment]
@@ -33,7 +33,7 @@ class Run:
     """The inputs of one observation, copied and ready for use.
 
     names: what the positional arguments are called where a gradient or a change is reported.
-    watch: the groups of operations that a probe of BASIC watches for while the learner's code runs, and seen those
+    watch: the groups of operations that a probe of BASIC watches for while the learner's code runs, and log those
         that ran (see watch.py). Every other probe is watched from its beginning to its end by whoever calls it.
     trusted: the candidate is the course's own code.
     """
@@ -43,10 +43,10 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
-    seen: Seen = field(default_factory=Seen)
+    log: CallLog = field(default_factory=CallLog)
     trusted: bool = False
 
-    def named(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Any]:
         names = [*self.names, *(f"argument {i + 1}" for i in range(len(self.names), len(self.args)))]
         return {**dict(zip(names, self.args, strict=False)), **self.kwargs}
 
@@ -106,7 +106,7 @@ def _import(name: str) -> Any:
             module = importlib.import_module(f"{__name__}.{name}")
         finally:
             sys.meta_path.remove(importer)
-        keep(module)
+        take_snapshot(module)
         _modules[name] = module
     return _modules[name]
 
@@ -118,11 +118,11 @@ class _Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> Any:
-        short = name.removeprefix(f"{__name__}.")
-        package = any(one.startswith(f"{short}.") for one in _texts)
-        if name == short or (not package and short not in _texts):
+        local_name = name.removeprefix(f"{__name__}.")
+        is_package = any(module.startswith(f"{local_name}.") for module in _texts)
+        if name == local_name or (not is_package and local_name not in _texts):
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=package)
+        return importlib.machinery.ModuleSpec(name, self, is_package=is_package)
 
     def exec_module(self, module: Any) -> None:
         name = module.__name__.removeprefix(f"{__name__}.")
@@ -137,14 +137,14 @@ def answer(value: Any, run: Run) -> dict[str, Any]:
     return {"result": mark_result(value)}
 
 
-def mark_result(value: Any, call: str = "") -> Marked:
+def mark_result(value: Any, call: str = "") -> RawPart:
     """Marks what a call of the learner's object returned; call: which one it was, where it was not the first."""
-    return Marked(value, "returned", call)
+    return RawPart(value, "returned", call)
 
 
 def call_watched(function: Any, run: Run) -> Any:
     """What the function makes of the inputs."""
-    with watching(run.watch, run.seen):
+    with watching(run.watch, run.log):
         return call_function(function, run, *run.args)
 
 
@@ -175,25 +175,25 @@ def call(function: Any, run: Run) -> dict[str, Any]:
 def differentiable(run: Run) -> dict[str, Any]:
     """The inputs that require a gradient, by name."""
     torch = of_torch()
-    named = run.named() if torch is not None else {}
+    inputs = run.inputs() if torch is not None else {}
     return {
-        name: value for name, value in named.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")
+        name: value for name, value in inputs.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")
     }
 
 
-def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Marked]:
+def gradients(result: Any, inputs: Mapping[str, Any]) -> dict[str, RawPart]:
     """Gradients of one fixed weighting of everything differentiable in `result`, by name.
 
     The weights differ from element to element, so that errors cannot cancel. None where none arrives.
     """
-    if not wanted:
+    if not inputs:
         return {}
     with pause_watching():  # the backward pass is torch's own: watching it would cost as much again
-        tensors = _gradients(of_torch(), result, wanted)
-    return {f"gradient of {name}": Marked(value, "gradient", name) for name, value in zip(wanted, tensors, strict=True)}
+        grads = _gradients(of_torch(), result, inputs)
+    return {f"gradient of {name}": RawPart(value, "gradient", name) for name, value in zip(inputs, grads, strict=True)}
 
 
-def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> Sequence[Any]:
+def _gradients(torch: OfTorch, result: Any, inputs: Mapping[str, Any]) -> Sequence[Any]:
     # A sum, not `grad_outputs`: for those torch imports a computer algebra, in a second.
     total = None
     for item in result if isinstance(result, (tuple, list)) else (result,):
@@ -201,11 +201,11 @@ def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> Sequen
             term = (item * weighting(item)).sum()
             total = term if total is None else total + term
     if total is None:
-        return [None] * len(wanted)
-    for name, value in wanted.items():
+        return [None] * len(inputs)
+    for name, value in inputs.items():
         if not torch.get(value, "requires_grad"):
             raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
-    return torch.gradients(total, tuple(wanted.values()))
+    return torch.gradients(total, tuple(inputs.values()))
 
 
 def weighting(item: Any) -> Any:
@@ -228,11 +228,11 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     result = call_watched(module, run)
     parts: dict[str, Any] = {"result": mark_result(result)}
     if options.get("twice"):
-        with watching(run.watch, run.seen):
+        with watching(run.watch, run.log):
             parts["second call"] = mark_result(module(*run.args, **run.kwargs), "second call")
     if options.get("gradients"):
-        wanted = {name: parameter(module, name) for name in options.get("state", {})}
-        parts |= gradients(result, differentiable(run) | wanted)
+        parameters = {name: parameter(module, name) for name in options.get("state", {})}
+        parts |= gradients(result, differentiable(run) | parameters)
     return parts
 
 
@@ -283,22 +283,22 @@ def parameter(module: Any, name: str) -> Any:
     return value
 
 
-def attribute(module: Any, dotted: str) -> Any:
+def attribute(module: Any, path: str) -> Any:
     """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
-    value = of_torch().submodule(module, dotted)
+    value = of_torch().submodule(module, path)
     if value is not None:
         return value
     value = module
-    for name in dotted.split("."):
+    for name in path.split("."):
         try:
             value = value[int(name)] if name.isdigit() else getattr(value, name)
         except (AttributeError, IndexError, TypeError, KeyError):
             raise ContractError(
-                f"The module has no attribute {dotted}: give its parts the names that the task gives."
+                f"The module has no attribute {path}: give its parts the names that the task gives."
             ) from None
     return value
 
 
 BASIC: dict[str, Callable[[Any, Run], dict[str, Any]]] = {"answer": answer, "call": call, "module": module}
 for _module in (originals, values, sys.modules[__name__]):
-    keep(_module)
+    take_snapshot(_module)
