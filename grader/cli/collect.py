@@ -83,7 +83,8 @@ def _learner(learner: Any) -> str:
         learner.placed and pluralize(len(learner.placed), "new file"),
         learner.same and f"{len(learner.same)} unchanged",
         places and f"in place of an older attempt, which is kept in {places}",
-        learner.earlier and f"{len(learner.earlier)} older than what counts, kept as {', '.join(sorted(learner.earlier))}",
+        learner.earlier
+        and f"{len(learner.earlier)} older than what counts, kept as {', '.join(sorted(learner.earlier))}",
         learner.shortened and f"{learner.shortened} under a shorter name, as collected.csv tells",
         learner.late and "late",
     ]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from grader.worker.values import Observation, Part
-
-if TYPE_CHECKING:
-    from grader.course.course import Course
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
@@ -159,7 +156,7 @@ class Exercise:
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
-    course: Course = field(default=None, repr=False)  # type: ignore[assignment]  # which fills itself in
+    course: Any = field(default=None, repr=False)  # the Course, which imports this module, and fills itself in
     lesson: str = ""
     further: bool = False
 
@@ -181,4 +178,4 @@ class Lesson:
     texts: tuple[MistakeText, ...] = ()
     outcome: str = ""
     extra_data: str = ""
-    course: Course = field(default=None, repr=False)  # type: ignore[assignment]  # which fills itself in
+    course: Any = field(default=None, repr=False)  # the Course, which imports this module, and fills itself in
