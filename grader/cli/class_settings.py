@@ -22,7 +22,7 @@ from grader.grading.dask_pool import course_digest
 from grader.grading.grade import Settings
 from grader.grading.marks import read_weights
 from grader.grading.scheme import COURSE_DEFAULTS, RunSettings
-from grader.submission.discover import POLICY
+from grader.submission.discover import CLASS_FILE
 from grader.submission.roster import Roster, read_roster
 from grader.util.errors import InputError
 from grader.util.words import did_you_mean, join_names
@@ -37,7 +37,7 @@ def named_options(options: argparse.Namespace) -> dict[str, tuple[Any, str]]:
 
     Raises: InputError with the line for what is no setting, or none of the right kind.
     """
-    path = options.folder / POLICY
+    path = options.folder / CLASS_FILE
     settings = {name: (value, place) for name, value, place in (_settings(path) if path.is_file() else ())}
     for name in OF_THE_RUN.keys() - {"course"}:
         if (value := getattr(options, name)) is not None:
@@ -59,8 +59,8 @@ def read_settings(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
     base = earlier or COURSE_DEFAULTS
-    if (folder / POLICY).is_file():  # what no longer stands there no longer holds
-        stale_keys = {key for key, place in base.set_by.items() if place.startswith(POLICY)} - set(values)
+    if (folder / CLASS_FILE).is_file():  # what no longer stands there no longer holds
+        stale_keys = {key for key, place in base.set_by.items() if place.startswith(CLASS_FILE)} - set(values)
         set_by = {key: place for key, place in base.set_by.items() if key not in stale_keys}
         base = replace(base, set_by=set_by, **{key: getattr(COURSE_DEFAULTS, key) for key in stale_keys})
     places = {
@@ -150,7 +150,7 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
             line = _line(lines, key, *subkeys[:1])
             period = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
             raise InputError(f"{path}, line {line}: {error}{period}") from None
-        place = f"{POLICY}, line {_line(lines, key)}"
+        place = f"{CLASS_FILE}, line {_line(lines, key)}"
         yield name, path.parent / setting if isinstance(setting, Path) else setting, place
 
 

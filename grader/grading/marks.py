@@ -21,7 +21,7 @@ from grader.util.files import free_backup_path, lock_file, write_atomically
 from grader.util.names import printable
 from grader.util.words import pluralize
 
-OVERRIDES = ("learner", "exercise", "points", "comment")
+COLUMNS = ("learner", "exercise", "points", "comment")
 BY_HAND = "a list of marks by hand"
 HEADINGS = ("exercise", "name")  # of a first row that names the columns
 
@@ -102,15 +102,15 @@ def read_overrides(course: Course, path: Path) -> Overrides:
 
     Raises: InputError with the line for an exercise that the course does not have, points that are no number, and what is said twice.
     """
-    (_, heading), *rows = (table.rows(path, BY_HAND) if path.is_file() else []) or [(1, [*OVERRIDES])]
+    (_, heading), *rows = (table.rows(path, BY_HAND) if path.is_file() else []) or [(1, [*COLUMNS])]
     columns = [cell.lower() for cell in heading]
-    if not set(OVERRIDES[:3]) <= set(columns):
-        raise InputError(f"{path} needs the columns {', '.join(OVERRIDES)} in its first line.")
+    if not set(COLUMNS[:3]) <= set(columns):
+        raise InputError(f"{path} needs the columns {', '.join(COLUMNS)} in its first line.")
     overrides: dict[tuple[str, str], tuple[int, HandMark]] = {}
     for line, row in rows:
         if not any(row):
             continue
-        cells = dict.fromkeys(OVERRIDES, "") | dict(zip(columns, row, strict=False))
+        cells = dict.fromkeys(COLUMNS, "") | dict(zip(columns, row, strict=False))
         with table.locate_errors(path, line):
             learner, name, points = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
             if not points and not cells["comment"]:
@@ -140,7 +140,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
                 f"Somebody else has meanwhile changed this: {change}. Save again to replace it.", repr(current)
             )
         text, encoding, delimiter = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
-        rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
+        rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*COLUMNS]}
         same = not text.strip() or table.format_csv(rows.values(), text, delimiter).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
@@ -150,7 +150,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         cells |= {"points": "" if mark.points is None else str(hundredths(mark.points)), "comment": mark.comment}
         if mark != HandMark(None):
             rows[line or max(rows) + 1] = [cells.get(column, "") for column in columns] + row[len(columns) :]
-        same = same and (mark != HandMark(None) or not any(map(cells.get, {*columns} - {*OVERRIDES})))
+        same = same and (mark != HandMark(None) or not any(map(cells.get, {*columns} - {*COLUMNS})))
         copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)

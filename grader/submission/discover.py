@@ -17,9 +17,9 @@ MAX_NOTES = 20
 SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
 TOOL_FOLDERS = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
-POLICY = "class.toml"  # in a class's folder: what holds for the class
+CLASS_FILE = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
-NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
+NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, CLASS_FILE, COLLECTED)  # in lower case, directly in a class's folder
 # No answers.
 HANDOUT_FILES = tuple("readme.md agents.md glossary.md constraints.txt requirements.txt environment.yml .whl".split())
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")

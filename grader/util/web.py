@@ -19,7 +19,7 @@ from grader.util.files import json_object
 
 MAX_BYTES = 8_192  # of one message
 MAX_BODY = 65_536  # bytes of a request that are read at all; what is larger than MAX_BYTES is then refused
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'"
 )
@@ -43,7 +43,7 @@ class JsonHandler(RequestHandler):
     def set_page_headers(self) -> str:
         """Those of an HTML page. Returns: the nonce without which no script of it runs."""
         nonce = secrets.token_urlsafe(12)
-        self.set_header("Content-Security-Policy", POLICY.format(nonce))
+        self.set_header("Content-Security-Policy", CONTENT_SECURITY_POLICY.format(nonce))
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Content-Type", "text/html; charset=utf-8")
         return nonce
