@@ -85,7 +85,7 @@ def test_update_takes_a_renamed_lesson_over(tmp_path):
     data = old.read_bytes()
     assert workspace.lessons_in(tmp_path) == (GPU,)
     change = workspace.update(GPU, tmp_path)
-    assert change.kept == ("pick_device",) and PICKS in code(tmp_path / f"{GPU}.ipynb")
+    assert change.exercises == ("pick_device",) and PICKS in code(tmp_path / f"{GPU}.ipynb")
     assert not old.exists() and change.backup.read_bytes() == data and change.backup.name.startswith("12_gpu-")
     assert not workspace.update(GPU, tmp_path).changed
 
