@@ -21,7 +21,7 @@ from grader.grading.journal import JournalEntry
 from grader.submission import platforms
 from grader.submission.discover import NOT_LEARNERS, FolderSearch, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import lesson_of_bytes
+from grader.submission.lesson_recognition import lesson_of_bytes
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import labels, learner_name, printable, same_name_groups

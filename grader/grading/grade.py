@@ -22,8 +22,9 @@ from grader.sandbox.isolation import SandboxError
 from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.source import requirements
+from grader.submission.lesson_recognition import lesson_of_name
 from grader.submission.plan import Plan, RunCell
-from grader.submission.submission import Submission, check_path, empty_submission, lesson_of_name, read_submission
+from grader.submission.submission import Submission, check_path, empty_submission, read_submission
 from grader.util import libraries
 from grader.util.names import learner_name
 

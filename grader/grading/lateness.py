@@ -16,7 +16,7 @@ from grader.grading.scheme import MarkingScheme
 from grader.reports import sheet
 from grader.reports.report import SubmissionReport, hundredths
 from grader.submission.discover import COLLECTED
-from grader.submission.submission import lesson_of_name
+from grader.submission.lesson_recognition import lesson_of_name
 from grader.util.names import BACKUPS, printable
 from grader.util.words import did_you_mean, format_duration, join_names
 

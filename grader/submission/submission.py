@@ -6,8 +6,7 @@ The trusted side reads strangers' files here; nothing in one of them makes it ra
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,16 +17,12 @@ from grader.course.course import Course
 from grader.submission import platforms
 from grader.submission.discover import FolderSearch, describe_contents, level_of, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES, Notebook, Unreadable, code_cells
+from grader.submission.lesson_recognition import lesson_of_bytes, recognize_lesson
 from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import learner_name, printable
 from grader.util.words import join_names
-
-MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
-# A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
-_LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
-_DEFINED = re.compile(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]')
 
 
 @dataclass(frozen=True)
@@ -251,40 +246,6 @@ def _read(
     summary = f"{place} was not graded." if other else f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
     return _File(*location, notebook, "", summary, f"{summary} {other or advice}")
-
-
-def recognize_lesson(course: Course, metadata: str, path: Path, names: Iterable[str]) -> str:
-    """The lesson that a notebook's metadata name, else its file's name, else most of the names that its cells define.
-
-    '' for none. Metadata of a lesson that this hand-out lacks decide, too: the name or the cells of such a notebook may
-    resemble another lesson's.
-    """
-    lesson = course.current_name(metadata)
-    if lesson in course.exercises:
-        return lesson if lesson in course.lessons() else ""
-    if lesson := lesson_of_name(course, path):
-        return lesson
-    defined_names = set(names)
-    counts = {lesson: len(defined_names.intersection(course.exercises[lesson])) for lesson in course.lessons()}
-    lesson = max(counts, key=counts.__getitem__, default="")  # of several the first
-    return lesson if counts.get(lesson) else ""
-
-
-def lesson_of_bytes(course: Course, path: Path, data: bytes) -> str:
-    """The same by the look of a notebook's bytes, which need not be JSON; where there are too many, by its name."""
-    metadata = _LESSON.search(data)
-    names = (name.decode() for name in _DEFINED.findall(data[:MAX_SEARCHED_BYTES]))
-    return recognize_lesson(course, metadata[1].decode() if metadata else "", path, names)
-
-
-def lesson_of_name(course: Course, path: Path) -> str:
-    """The lesson that a file's name tells, '' for none."""
-    stem = path.stem.lower()
-    for lesson in (*course.lessons(), *course.renamed):
-        if lesson in stem:
-            return course.current_name(lesson)
-    number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
-    return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
 
 
 _REASONS = (  # to set a file aside, by the first place in which its rank is below that of the one that counts

@@ -21,7 +21,7 @@ from grader.course.course import Course
 from grader.reports import sheet
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_FILE_BYTES
-from grader.submission.submission import lesson_of_bytes
+from grader.submission.lesson_recognition import lesson_of_bytes
 from grader.util import links
 from grader.util.names import BACKUPS
 

@@ -21,8 +21,8 @@ from grader.grading.collecting.recognition import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources
 from grader.reports import sheet
 from grader.submission.discover import ARCHIVES, COLLECTED, NOT_LEARNERS
+from grader.submission.lesson_recognition import lesson_of_name
 from grader.submission.roster import Roster
-from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import fold_name, printable
