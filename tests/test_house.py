@@ -118,6 +118,14 @@ def test_no_module_imports_itself_by_a_detour():
         walk(name, ())
 
 
+MOST_LINES = 350  # what is longer is two things
+
+
+def test_no_module_is_too_long_to_be_read_at_once():
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()}
+    assert not {name: length for name, length in lengths.items() if length > MOST_LINES}
+
+
 # They say that something was done, and not what came of it; or they point to something that has no name.
 NO_NOUNS = frozenset(
     """
