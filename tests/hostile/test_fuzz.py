@@ -167,7 +167,7 @@ def notebook_code(chance: random.Random) -> bytes:
 def lost(monkeypatch) -> list[str]:
     """Why a process that read gave no answer, each time."""
     why: list[str] = []
-    monkeypatch.setattr(Reader, "_why", lambda self, lost: why.append(lost) or lost)
+    monkeypatch.setattr(Reader, "_reason", lambda self, lost: why.append(lost) or lost)
     return why
 
 
