@@ -102,8 +102,11 @@ def others(summary: ClassSummary) -> str:
         "code that does not end, or takes too much memory": find(
             lambda verdict: verdict.status in ("timeout", "memory")
         ),
+        "a slip that their own report names, such as a missing return": find(
+            lambda verdict: bool(verdict.slip) and not verdict.mistakes
+        ),
         "a wrong result that no known mistake explains": find(
-            lambda verdict: verdict.status == "failed" and not verdict.mistakes
+            lambda verdict: verdict.status == "failed" and not verdict.mistakes and not verdict.slip
         ),
     }
     return rendered("others.html", summary=summary, groups=[(title, group) for title, group in groups.items() if group])

@@ -110,6 +110,24 @@ def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
     assert "used what an exercise does not allow1ada" in said
 
 
+def test_a_slip_is_no_result_that_nothing_explains():
+    ada, *rest = CLASS.submissions
+    lessons = [
+        replace(
+            lesson,
+            verdicts=tuple(
+                replace(verdict, slip="" if verdict.passed else "No return.") for verdict in lesson.verdicts
+            ),
+        )
+        for lesson in ada.lessons
+    ]
+    said = Elements(
+        class_page.render(open_course(), replace(CLASS, submissions=(replace(ada, lessons=tuple(lessons)), *rest)))
+    ).said
+    assert "such as a missing return 1 ada" in " ".join(said.split()).replace("return1ada", "return 1 ada")
+    assert "that no known mistake explains" not in said
+
+
 def test_the_page_is_valid_where_it_matters():
     made = class_page.render(open_course(), CLASS)
     read = Elements(made)
