@@ -113,7 +113,9 @@ def page(summary: ClassSummary, renewal: str, nonce: str, learner: int | None, e
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [i for i, statuses in enumerate(looks_at) if i == learner or not exercise or exercise in statuses]
     title = "Marking by hand" if learner is None else summary.labels[learner]
-    return html.render("mark.html", feedback=html.feedback, repr=repr, **locals())
+    context = {"summary": summary, "renewal": renewal, "nonce": nonce, "learner": learner, "exercise": exercise}
+    context |= {"title": title, "hand_marks": hand_marks, "looks_at": looks_at, "counts": counts, "rows": rows}
+    return html.render("mark.html", feedback=html.feedback, repr=repr, **context)
 
 
 def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:

@@ -23,10 +23,10 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
     """
     if coloured is None:
         coloured = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return (text.render(report, _coloured) if coloured else text.render(report)).rstrip("\n")
+    return (text.render(report, _color_line) if coloured else text.render(report)).rstrip("\n")
 
 
-def _coloured(verdict: Verdict, result: str, summary: str) -> str:
+def _color_line(verdict: Verdict, result: str, summary: str) -> str:
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
     line = textwrap.fill(result + summary, width, subsequent_indent=" " * 8, break_on_hyphens=False)
     replacement = f"{STATUS_STYLES[verdict.status][0]}{result[1:]}"
