@@ -1,4 +1,4 @@
-"""What a notebook imports: check, hint, solution, replay, reset, explain, progress, passed, the figures; join and its kin for a room.
+"""What a notebook imports: the calls of a learner (notebook/api.py), the figures, and join and its kin for a room.
 
 Everything loads on first use, so that `from grader import check` costs next to nothing.
 """

@@ -48,7 +48,7 @@ def build(course: Course, name: str, anew: bool = False) -> None:
     """Writes all that is made of a lesson. What its cells show is kept where the stored run is of the same code.
 
     anew: run the cells all the same.
-    Raises: AuthorError, with nothing written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
+    Raises: AuthorError, with no notebook written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
     """
     check_source(course, name)
     solved = solution_notebook(course, name)
@@ -147,7 +147,7 @@ def _file(course: Course, name: str) -> str:
 
 def _built_from(course: Course, name: str) -> str:
     """A digest of what decides a solution notebook's outputs: the code of its cells, the numbers that its prose quotes, the
-    modules in the lesson's folder, shared figures and data, the drawing itself."""
+    modules in the lesson's folder, shared figures and data, the drawing itself; but not what other lessons' runs leave to it."""
     drawing = Path(__file__).resolve().parents[1] / "figures"
     shared = course.solutions / "shared"
     folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]

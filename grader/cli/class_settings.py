@@ -66,7 +66,7 @@ def read_settings(
     places = {
         OF_THE_RUN[name]: place for name, (_, place) in options.items() if name not in ("by", "require_isolation")
     }
-    lessons_place = base.set_by.get("lessons", places.get("exercises") or places.get("lessons") or HALF)
+    lessons_place = places.get("exercises") or places.get("lessons") or base.set_by.get("lessons", HALF)
     set_by = {**base.set_by, **places, "lessons": lessons_place}
     return replace(base, **values, course=course_digest(open_course()), set_by=set_by)
 

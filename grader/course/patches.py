@@ -82,7 +82,7 @@ def edits(patch: Patch, texts: Mapping[str, str], own: str) -> tuple[Edit, ...]:
     """Where a patch's hunks lie, in order, without what their old and new text share at either end.
 
     texts: normal forms by exercise; own: the exercise that hunks without one mean.
-    Raises: PatchError where an old text is not there exactly once, where nothing changes, or where hunks meet.
+    Raises: PatchError where an old text is not there exactly once, where a hunk changes nothing, or where hunks meet.
     """
     changes = join_edits(tuple(_edit(hunk, texts, hunk.of or own) for hunk in patch.hunks), ())
     if changes is None:

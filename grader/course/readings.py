@@ -30,7 +30,7 @@ def inputs(case: Case) -> Mapping[str, Part]:
 def with_readings(exercise: Exercise, case: Case, before: Mapping[str, Part], observation: Observation) -> Observation:
     """The observation with `modified`, and with the parts that the case's `reading` makes of those that came, named as by the exercise.
 
-    before: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
+    before: the case's `inputs`.
     """
     if observation.failure is not None:
         return observation

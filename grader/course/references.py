@@ -76,6 +76,8 @@ def normal_forms(exercise: Exercise) -> dict[str, str]:
 def edits_of(exercise: Exercise, patch: Patch) -> tuple[Edit, ...]:
     """Where a patch changes the reference. Raises: AuthorError where it does not fit."""
     try:
+        if not patch.hunks:
+            raise PatchError("it has no text to replace")
         return edits(patch, normal_forms(exercise), exercise.name)
     except PatchError as error:
         file = f"solutions/{exercise.lesson}/exercises/{exercise.name}.py"

@@ -1,4 +1,4 @@
-"""The calls of a learner: check, hint, solution, replay, reset, explain, progress; their record; update."""
+"""The calls of a learner: check, passed, hint, solution, replay, reset, explain, predict, progress; their record; update."""
 
 ROOM = ("fine", "join", "leave", "stuck")  # which a lesson does not import: a room says how
 # By `from grader import …`.

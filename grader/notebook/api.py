@@ -1,6 +1,6 @@
 """What learners call in a notebook: check, passed, hint, solution, explain, progress, replay, predict and reset.
 
-None of them raises for anything a learner passes; each answers with an object that displays itself.
+None of them raises for anything a learner passes; each answers with an object that displays itself, `passed` with True or False.
 """
 
 from __future__ import annotations

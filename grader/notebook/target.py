@@ -88,7 +88,7 @@ def find(target: Any, answer: Any = MISSING, caller: str = "check") -> Target:
     Raises: InputError.
     """
     if target is MISSING:
-        raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
+        raise InputError(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[0]}).")
     names, main, frame = kernel_course().exercise_names(), sys.modules.get("__main__"), learner_frame()
     namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):

@@ -13,7 +13,7 @@ At both levels
 - No worker outlives its notebook or its parent, nor does anything that it started.
 At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
 - reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
-- starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
+- starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py).
 
 Not covered
 - Bugs in the kernel, and what caches or clocks give away about others on the machine.

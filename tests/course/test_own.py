@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grader import check, hint, replay, reset, solution
 from grader.authoring.audit import audit, render
 from grader.authoring.build import build
 from grader.cli import main
@@ -20,6 +21,7 @@ from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import grade
 from grader.judging.candidate import LiveObject
 from grader.judging.judge import judge
+from grader.notebook.kernel_course import kernel_course
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import AuthorError
@@ -100,6 +102,18 @@ def test_it_is_a_course_as_the_installed_one_is(mine):
     assert installed.title == "mixing" and "center_rows" not in installed.exercise_names()
     with pytest.raises(KeyError):
         course.lesson_of("shares")
+
+
+@pytest.mark.parametrize("call", [check, hint, solution, replay, reset])
+def test_a_call_without_an_exercise_shows_how_where_the_course_has_one_exercise(mine, monkeypatch, call):
+    monkeypatch.setenv(COURSE_ENV, str(mine))
+    kernel_course.cache_clear()
+    assert f"as in {call.__name__}(center_rows)" in str(call())
+
+
+def test_a_mistake_that_replaces_nothing_is_told(mine):
+    _spec(mine, '"CR1": ', '"CR0": patch(), "CR1": ')
+    assert "a mistake's patch does not apply: it has no text to replace" in render(audit(Course(mine), [NAME]))
 
 
 def test_a_changed_specification_is_read_anew(mine):

@@ -340,3 +340,10 @@ def test_a_mistake_that_both_show_is_the_callees(ids, told):
     sources = SimpleNamespace(slips=lambda name: (Slip("calls", name="absent"), Slip("calls", name="shares")))
     said = blame_callee(caller, sources, others).details
     assert said == (("mix calls `shares`, whose check fails: start there.",) if told else ())
+
+
+def test_what_is_merely_true_of_both_results_is_no_cause_of_both():
+    caller = Verdict("mix", "failed", "wrong", mistakes=("RS19",))
+    sources = SimpleNamespace(slips=lambda name: (Slip("calls", name="shares"),))
+    callee = Verdict("shares", "failed", "wrong", mistakes=("RS18+RS19",))
+    assert blame_callee(caller, sources, {"shares": callee}) is caller
