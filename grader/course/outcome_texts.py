@@ -2,7 +2,8 @@
 
 from grader.course.spec import MistakeText
 
-TEXTS = (
+# Each explains all that was observed.
+OUTCOMES = (
     MistakeText(
         "RS1",
         "The numbers were rounded before they were returned; return them as they were computed.",
@@ -148,6 +149,9 @@ TEXTS = (
         "result = np.zeros_like(x)",
         "result = np.zeros(x.shape)",
     ),
+)
+# Each is true of what was observed, whose cause may be this or that.
+SYMPTOMS = (
     MistakeText(
         "RS18",
         "A part of what comes back is right in every experiment, and another part is wrong.",
@@ -224,3 +228,4 @@ TEXTS = (
         "state = torch.tanh(x[:, i] @ w_x + state @ w_h)",
     ),
 )
+TEXTS = (*OUTCOMES, *SYMPTOMS)

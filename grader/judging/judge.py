@@ -25,7 +25,7 @@ from grader.judging.candidate import Candidate
 from grader.judging.compare import NO_PART, Comparison, Finding, largest_difference, raises_as_asked
 from grader.judging.facts import Facts
 from grader.judging.properties import count_agreeing, first_violation, undisputed
-from grader.judging.symptoms import SYMPTOMS, find_symptoms
+from grader.judging.symptoms import SYMPTOM_IDS, find_symptoms
 from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.slips import Slip
@@ -73,7 +73,7 @@ def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mappi
 
 def _shares_cause(callee: Verdict, verdict: Verdict) -> bool:
     callee_ids, own_ids = ("+".join(failing.mistakes).split("+") for failing in (callee, verdict))
-    if set(callee_ids) & set(own_ids) - SYMPTOMS - {""}:
+    if set(callee_ids) & set(own_ids) - SYMPTOM_IDS - {""}:
         return True
     both_raised = callee.status == verdict.status == "error"
     line = verdict.line

@@ -13,15 +13,14 @@ from functools import partial
 
 import numpy as np
 
+from grader.course import outcome_texts
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
 from grader.judging.compare import PROOF, Comparison, Finding, Pair, as_array, has_kind
 from grader.judging.where_right import RESULTS, Array, Symptom, right_experiments, right_parts, right_places, sizes_of
 from grader.worker.values import leaves
 
-SYMPTOMS = frozenset(
-    f"RS{number}" for number in range(18, 26)
-)  # true of what came back, and of what has no cause in common, too
+SYMPTOM_IDS = frozenset(text.id for text in outcome_texts.SYMPTOMS)
 FEW = 4  # numbers, of which fewer are equal in another order by chance
 AXES = (0, 1, -2, -1)
 ENDS = (0, -1)
